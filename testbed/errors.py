@@ -26,6 +26,11 @@ class SoftwareError(TestbedError):
     """A release, an image or an archive is not available; the message names it, the reason and the remedy."""
 
 
+def reason(error: Exception) -> str:
+    """Return the text of an error about a file; that of a KeyError is the key alone."""
+    return f"there is no field {error}" if isinstance(error, KeyError) else str(error)
+
+
 _FULL = "free space on that disk and try again"
 _NOT_YOURS = (
     "it belongs to another user, such as root after a command with sudo: run this as that user, or change its owner"

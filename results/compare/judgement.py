@@ -22,7 +22,7 @@ from results.compare.effect import (
     shift_of,
     walsh_averages,
 )
-from results.contract.texts import plural
+from results.contract.texts import digits, plural
 from results.verdicts import rank
 
 Verdict = Literal["OK", "IMPROVED", "REGRESSED", "NOISY", "ENV-CHANGED", "NO-DATA"]
@@ -159,7 +159,7 @@ def _sided(comparison: PairedComparison, rule: ComparisonRule) -> "_Sided | Comp
         worse, better, unit = effect.limit, -effect.limit, f" {measure.unit}" if measure.unit else ""
         above, below = p_above(averages, n, worse), p_below(averages, n, better)
         low, middle, high = effect.low, effect.difference, effect.high
-        limit, half = f"{effect.limit:.3g}{unit}", effect.limit / 2
+        limit, half = f"{digits(effect.limit, 3)}{unit}", effect.limit / 2
     else:
         threshold = measure.limit(rule.threshold)
         worse, better = math.log1p(threshold), math.log1p(-threshold)

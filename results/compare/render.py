@@ -6,6 +6,7 @@ from typing import Any
 
 from results.compare.effect import Effect, Shift
 from results.compare.judgement import ComparisonResult, Verdict
+from results.contract.texts import digits
 from results.render import NOTHING, percent
 
 COLUMNS = ("", "scenario", "measure", "before", "after", "change", "95 %", "adjusted p", "pairs", "why")
@@ -49,7 +50,7 @@ def comparison_row(finding: ComparisonResult, scenario: str) -> ComparisonRow:
     both = [(old, new) for old, new in values if old is not None and new is not None]
     unit = f" {comparison.measure.unit}" if comparison.measure.unit else ""
     before, after = (
-        (f"{statistics.median(values):.4g}{unit}" for values in zip(*both, strict=True)) if both else (NOTHING,) * 2
+        (f"{digits(statistics.median(values))}{unit}" for values in zip(*both, strict=True)) if both else (NOTHING,) * 2
     )
     change, interval = _change(effect, unit)
     return ComparisonRow(
@@ -71,7 +72,8 @@ def _change(effect: Effect | Shift | None, unit: str) -> tuple[str, str]:
     if effect is None:
         return NOTHING, NOTHING
     if isinstance(effect, Shift):
-        return f"{effect.difference:+.3g}{unit}", f"{effect.low:+.3g} to {effect.high:+.3g}{unit}"
+        difference, low, high = (digits(value, 3, "+") for value in (effect.difference, effect.low, effect.high))
+        return f"{difference}{unit}", f"{low} to {high}{unit}"
     return percent(effect.ratio), f"{percent(effect.low)} to {percent(effect.high)}"
 
 

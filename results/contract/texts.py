@@ -1,4 +1,4 @@
-"""Numbers of things and cut lists as text: `2 runs`, `t-0, t-1, and 3 more`.
+"""Numbers of things and cut lists as text: `2 runs`, `2 runs are`, `t-0, t-1, and 3 more`.
 
 Only the standard library is imported here: the set-up uses this module before anything is installed.
 """
@@ -6,10 +6,18 @@ Only the standard library is imported here: the set-up uses this module before a
 from collections.abc import Collection
 from itertools import islice
 
+_OF_MORE = {"is": "are", "was": "were", "has": "have"}
+
 
 def plural(count: int, word: str) -> str:
     """Return a number of things: `1 run`, `2 runs`."""
     return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def counted(count: int, word: str, verb: str) -> str:
+    """Return a number of things and a verb, which is given as of one: `1 run is`, `2 runs are`."""
+    of_more = _OF_MORE.get(verb, verb.removesuffix("s"))
+    return f"{plural(count, word)} {verb if count == 1 else of_more}"
 
 
 def shortened(items: Collection[object], most: int) -> list[str]:
@@ -20,3 +28,9 @@ def shortened(items: Collection[object], most: int) -> list[str]:
 def and_more(left: int, thing: str = "") -> list[str]:
     """Return the text for what a list leaves out: `and 3 more`, or `and 3 more changes`; nothing unless `left` > 0."""
     return [f"and {plural(left, f'more {thing}') if thing else f'{left} more'}"] if left > 0 else []
+
+
+def digits(value: float, significant: int = 4, sign: str = "") -> str:
+    """Return a number in so many digits; one below 10¹² as 12350, which `.4g` writes as 1.235e+04."""
+    text = f"{value:{sign}.{significant}g}"
+    return f"{float(text):{sign}.0f}" if "e+" in text and abs(value) < 1e12 else text

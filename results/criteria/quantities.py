@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from results.contract.move import SAMPLE_S, WINDOW_SAMPLES
+from results.contract.texts import digits
 from results.contract.verdict import Direction
 
 US = 1_000_000
@@ -36,8 +37,8 @@ def size(size_bytes: float) -> str:
     """Return a size for people, decimal: ``112.4 MB``."""
     for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if abs(size_bytes) >= factor:
-            return f"{size_bytes / factor:.4g} {unit}"
-    return f"{size_bytes:.4g} B"
+            return f"{digits(size_bytes / factor)} {unit}"
+    return f"{digits(size_bytes)} B"
 
 
 def at(start_s: float) -> str:

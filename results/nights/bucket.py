@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from results.compare.effect import at_least
 from results.compare.log_lines import NewLines, new_lines
+from results.contract.texts import digits
 from results.nights.incremental import (
     ChangeUpdate,
     DetectedChange,
@@ -345,7 +346,7 @@ def _moved_canary(
         old = values[finite & (at < first)][-BEFORE:]
         new = values[finite & (at >= first) & (at <= last)]
         if moved(bucket.metrics[i], old, new, effect, worse=worse):
-            return f"{bucket.metrics[i]} went from {np.median(old):.4g} to {np.median(new):.4g}"
+            return f"{bucket.metrics[i]} went from {digits(float(np.median(old)))} to {digits(float(np.median(new)))}"
     return ""
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from results.contract.store import Store, StoreError
+from results.contract.texts import digits
 from results.contract.untrusted import parse_json
 
 POLICIES = "series/policies.json"
@@ -101,9 +102,9 @@ class Floor:
     def broken(self, low: float, high: float) -> str:
         """Return how values from `low` to `high` are beyond it, in words; empty when they are not."""
         if self.never_above is not None and high > self.never_above:
-            return f"{high:.4g}, and never above {self.never_above:.4g}"
+            return f"{digits(high)}, and never above {digits(self.never_above)}"
         if self.never_below is not None and low < self.never_below:
-            return f"{low:.4g}, and never below {self.never_below:.4g}"
+            return f"{digits(low)}, and never below {digits(self.never_below)}"
         return ""
 
 

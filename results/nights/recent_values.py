@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -24,7 +25,10 @@ _POINT = "series string, ids array<string>, kafka array<string>, values array<do
 
 @dataclass(frozen=True, slots=True)
 class RecentValues:
-    """A series' newest runs, oldest first: ids, Kafka's versions, and values (None where a run has none)."""
+    """A series' newest runs, oldest first: ids, versions, and values (None where a run has none).
+
+    `kafka` has Kafka's version of each run; of a run without Kafka, such as one of `bench`, the testbed's commit.
+    """
 
     ids: tuple[str, ...]
     kafka: tuple[str, ...]
@@ -58,7 +62,7 @@ def _drawn(
     with table(spark, store, known) as values, fast(spark):
         names = spark.createDataFrame([(name,) for name in wanted], "series string")
         shown = due_by(counted_rows(store, values, include_noisy=include_noisy), now)
-        rows = shown.join(f.broadcast(names), "series").select("series", "at", "run_id", "kafka", "value")
+        rows = shown.join(f.broadcast(names), "series").select("series", "at", "run_id", "kafka", "commit", "value")
         buckets = max(spark.sparkContext.defaultParallelism, -(-len(wanted) // BUCKET))
         grouped = rows.groupBy(f.expr(f"pmod(xxhash64(series), {buckets})"))
         collected = grouped.applyInArrow(_newest(newest), _POINT).collect()
@@ -75,6 +79,7 @@ def _newest(count: int) -> Callable[[pa.Table], pa.Table]:
 
 def newest_of(rows: pa.Table, count: int) -> pa.Table:
     """Return a row for each series of a bucket. Pure."""
+    rows = rows.set_column(rows.column_names.index("kafka"), "kafka", _versions(rows))
     rows = rows.sort_by([("series", "ascending"), ("at", "ascending"), ("run_id", "ascending")]).combine_chunks()
     series = rows.column("series").combine_chunks().dictionary_encode()
     codes = np.asarray(series.indices)
@@ -87,3 +92,8 @@ def newest_of(rows: pa.Table, count: int) -> pa.Table:
     offsets = pa.array(np.concatenate([[0], np.cumsum([len(span) for span in spans])]), pa.int32())
     lists = (pa.ListArray.from_arrays(offsets, chosen.column(n).combine_chunks()) for n in ("run_id", "kafka", "value"))
     return pa.table([series.dictionary, *lists], names=["series", "ids", "kafka", "values"])
+
+
+def _versions(rows: pa.Table) -> pa.ChunkedArray:
+    testbed = pc.binary_join_element_wise("testbed", pc.utf8_slice_codeunits(rows["commit"], 0, 12), " ")
+    return pc.if_else(pc.equal(rows["kafka"], ""), pc.coalesce(testbed, ""), rows["kafka"])

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from results.compare.log_lines import LOG_LINES
-from results.contract.texts import shortened
+from results.contract.texts import digits, shortened
 from results.nights.bucket import iso
 from results.nights.scenarios import ScenarioResult, SeriesResult, worst
 from results.render import NOTHING, Code, JUnitCase, escaped, markdown_table
@@ -37,10 +37,14 @@ def summary(each: ScenarioResult) -> str:
     """Return a scenario in one line: how many series, or which of them and why."""
     if each.verdict == "OK":
         listed = sum(not line.judged for line in each.lines)
-        return f"{len(each.lines) - listed} series{f', {listed} listed' if listed else ''}, Kafka {each.kafka}"
+        return f"{len(each.lines) - listed} series{f', {listed} listed' if listed else ''}{_of_kafka(each)}"
     metrics = [line.about.metric for line in each.lines if line.verdict == each.verdict]
     shown = ", ".join(shortened(metrics, 3))
     return ": ".join(part for part in (shown, each.why) if part)
+
+
+def _of_kafka(each: ScenarioResult) -> str:
+    return f", Kafka {each.kafka}" if each.kafka else ""  # a run of `bench` has none
 
 
 def change_words(line: SeriesResult) -> str:
@@ -51,7 +55,7 @@ def change_words(line: SeriesResult) -> str:
     change = reported.change
     effect = f" ({change.effect:+.1%}, {interval(line)})" if change.effect is not None else ""
     return (
-        f"{change.before:.4g} → {change.after:.4g} {line.about.unit}{effect}, p {change.chance:.2g}, "
+        f"{digits(change.before)} → {digits(change.after)} {line.about.unit}{effect}, p {change.chance:.2g}, "
         f"{line.said.runs} runs; first bad {reported.first_bad}, last good {reported.last_good}"
     )
 
@@ -158,8 +162,8 @@ def _change_row(each: ScenarioResult, line: SeriesResult) -> tuple[str, ...]:
         line.verdict,
         each.name,
         line.about.metric,
-        f"{change.before:.4g} {line.about.unit}",
-        f"{change.after:.4g}",
+        f"{digits(change.before)} {line.about.unit}",
+        digits(change.after),
         NOTHING if change.effect is None else f"{change.effect:+.1%}",
         interval(line),
         f"{change.chance:.2g}",
@@ -177,5 +181,5 @@ def junit(found: Sequence[ScenarioResult], problems: Sequence[str]) -> str:
 
 def _case(each: ScenarioResult) -> JUnitCase:
     detail = "\n".join(f"{line.about.metric}: {line.verdict} {change_words(line) or line.why}" for line in each.lines)
-    output = f"{each.verdict} run {each.run_id} Kafka {each.kafka}"
+    output = f"{each.verdict} run {each.run_id}{_of_kafka(each)}"
     return JUnitCase.of_verdict(each.name, each.experiment, each.verdict, summary(each), detail, output)

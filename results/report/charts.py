@@ -368,8 +368,10 @@ def _steps(title: str, line: Series, begin: int, end: int, word: str) -> StepLin
             points += [f"{x(int(at))},{y(float(before))}", f"{x(int(at))},{y(float(now))}"]
     points.append(f"{x(end)},{y(float(value[-1]))}")
     seconds = (end - begin) / US
+    decimals = 1 if seconds < 100 else 0
     bound = float(np.max(value)) if word == "at most" else float(np.min(value))
     across = tuple(
-        (x(begin + round(part * (end - begin))), f"{part * seconds:.0f} s") for part in (0.0, 0.25, 0.5, 0.75)
+        (x(begin + round(part * (end - begin))), f"{round(part * seconds, decimals):.12g} s")
+        for part in (0.0, 0.25, 0.5, 0.75)
     )
     return StepLine(title, " ".join(points), ((y(0), "0"), (y(most), f"{most:g}")), across, f"{word} {bound:g}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from results.contract.manifest import IncidentRecord, Manifest
 from results.contract.verdict import Finding
-from results.criteria.quantities import DRIVER, US
+from results.criteria.quantities import DRIVER, GAP_S, US
 from results.criteria.replayed_run import ReplayedRun
 from results.report import page
 from results.report.charts import ChartMark, grouped
@@ -64,8 +64,9 @@ class Panel:
 
     @property
     def rows(self) -> list[tuple[float | None, ...]]:
-        """Return the chart as table rows."""
-        return [(t, *(line.values[i] for line in self.lines)) for i, t in enumerate(self.t)]
+        """Return the chart as table rows, without those that break lines."""
+        found = ((t, *(line.values[i] for line in self.lines)) for i, t in enumerate(self.t))
+        return [row for row in found if any(value is not None for value in row[1:])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +127,13 @@ def rates(points: Sequence[Point]) -> list[Point]:
 
 
 def panel(key: str, title: str, unit: str, curves: Sequence[tuple[str, Sequence[Point], str]]) -> Panel | None:
-    """Return curves on the union of their instants; None when there are no points."""
-    instants = sorted({round(t, 3) for _, points, _ in curves for t, _ in points})
+    """Return curves on the union of their instants; None when there are no points.
+
+    In each gap of a curve stands an instant, at which the page breaks it.
+    """
+    seen = [sorted(round(t, 3) for t, _ in points) for _, points, _ in curves]
+    breaks = {round((a + b) / 2, 3) for each in seen for a, b in itertools.pairwise(each) if b - a > GAP_S}
+    instants = sorted({t for each in seen for t in each} | breaks)
     if not instants:
         return None
     lines = []
@@ -194,10 +200,8 @@ def _latency(signals: _Signals) -> list[tuple[str, list[Point], str]]:
 
 
 def _row(criterion: Finding) -> page.Row:
-    value = criterion.observed
-    known = isinstance(value, str | None) or criterion.unit == "bytes/s"
-    observed = page.observed(criterion) if known else f"{value:g} {criterion.unit}".strip()
-    return page.Row(criterion, TITLES.get(criterion.name, page.title_of(criterion)), observed)
+    title = TITLES.get(criterion.name, page.title_of(criterion))
+    return page.Row(criterion, title, page.observed(criterion, "g"))
 
 
 def answer(record: IncidentRecord, criteria: Sequence[Finding]) -> str:
@@ -236,5 +240,9 @@ def render_incident(manifest: Manifest, samples: Any, events: Any, criteria: Seq
         "panels": panels,
         "rows": [_row(each) for each in criteria],
         "document": json.dumps(record.document, indent=2, ensure_ascii=False),
-        "charts": {"panels": [asdict(each) for each in panels], "marks": [asdict(mark) for mark in marks]},
+        "charts": {
+            "panels": [asdict(each) for each in panels],
+            "marks": [asdict(mark) for mark in marks],
+            "gap_s": GAP_S,
+        },
     }

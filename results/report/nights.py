@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from results.contract.texts import plural
+from results.contract.texts import digits, plural
 from results.nights.bucket import better_of, iso
 from results.nights.night import Night
 from results.nights.recent_values import RecentValues
@@ -142,7 +142,7 @@ def _figures(night: Night, found: Sequence[ScenarioResult]) -> list[Figure]:
     changed = sum(line.tonight is not None for line in lines)
     waiting = sum(len(line.open) for line in lines)
     return [
-        Figure("Series judged", f"{len(lines):,}", "", f"in {len(found):,} scenarios"),
+        Figure("Series judged", f"{len(lines):,}", "", f"in {plural(len(found), 'scenario')}"),
         Figure("Changes tonight", str(changed), "", "each with its first bad run"),
         Figure("Not acknowledged", str(waiting), "", "changes of this and earlier nights"),
         Figure("New runs", f"{night.ingested:,}", "", "taken in before judging"),
@@ -164,8 +164,8 @@ def change_row(each: ScenarioResult, line: SeriesResult, reported: ReportedChang
         scenario=each.name,
         metric=line.about.metric,
         series=line.about.series,
-        before=f"{change.before:.4g}",
-        after=f"{change.after:.4g} {line.about.unit}".rstrip(),
+        before=digits(change.before),
+        after=f"{digits(change.after)} {line.about.unit}".rstrip(),
         effect="" if change.effect is None else f"{change.effect:+.1%}",
         interval="" if span is None else f"{span[0]:+.1%} to {span[1]:+.1%}",
         chance=f"{change.chance:.2g}",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from results.contract.manifest import Manifest, Move
+from results.contract.texts import counted, plural
 from results.contract.verdict import Finding, Verdict, overall
 from results.criteria.criterion import FACTS, PRECONDITIONS, RATES
 from results.criteria.judgement import catalogue
@@ -22,6 +23,11 @@ EVENTS_SHOWN, EVENT_SHOWN = 40, 2000
 """Events, and characters of each."""
 NOTHING_JUDGED = "Cannot say: nothing was judged."
 """The answer of a page without criteria."""
+_THINGS = ("answer", "difference", "log", "move", "partition", "read", "shrink", "state", "time")
+COUNTED = {f"{word}s": word for word in _THINGS}
+"""Units of findings that are things."""
+NUMBERED = ("wrong", "metrics that are always 0")
+"""Units of whole numbers that are the same words of one as of several."""
 WORDS: dict[Verdict, str] = {"pass": "Pass", "fail": "Fail", "inconclusive": "Inconclusive"}
 
 
@@ -83,8 +89,8 @@ def rows(criteria: Sequence[Finding]) -> list[Row]:
     return [Row(c, title_of(c), observed(c)) for c in sorted(criteria, key=lambda c: names.index(c.name))]
 
 
-def observed(criterion: Finding) -> str:
-    """Return an observed value in words, by its unit."""
+def observed(criterion: Finding, form: str = ".3f") -> str:
+    """Return an observed value in words, by its unit; a number of another unit in `form`."""
     value = criterion.observed
     if value is None:
         return "not observed"
@@ -96,9 +102,11 @@ def observed(criterion: Finding) -> str:
         return rate(value)
     if criterion.unit == "fraction":
         return percent(value)
-    if criterion.unit == "wrong":
-        return f"{value:g} wrong"
-    return f"{value:.3f} {criterion.unit}".strip()
+    if criterion.unit in COUNTED:
+        return plural(round(value), COUNTED[criterion.unit])
+    if criterion.unit in NUMBERED:
+        return f"{value:g} {criterion.unit}"
+    return f"{value:{form}} {criterion.unit}".strip()
 
 
 def question(manifest: Manifest, move: Move, measures: MoveMeasures) -> str:
@@ -109,8 +117,8 @@ def question(manifest: Manifest, move: Move, measures: MoveMeasures) -> str:
     settings = "tuned fetch settings" if move.fetch == "tuned" else "Kafka's default fetch settings"
     versions = " and ".join(sorted(set(manifest.versions.kafka.values())))
     return (
-        f"Does Kafka {versions} keep to a replication quota of {quotas_text(measures, move)} while {partitions} "
-        f"partitions move from {ways} with {settings}?"
+        f"Does Kafka {versions} keep to a replication quota of {quotas_text(measures, move)} while "
+        f"{counted(partitions, 'partition', 'moves')} from {ways} with {settings}?"
     )
 
 

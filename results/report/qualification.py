@@ -161,7 +161,7 @@ def answer(found: Qualification) -> str:
     }.get(found.verdict, "It cannot be said yet")
     new = sum(each.verdict != "OK" for each in found.log_lines)
     lines = f"; {plural(new, 'new log line')}" if new else ""
-    return f"{opening}: of {len(found.rows)} scenarios {counts or 'none was run'}{lines}."
+    return f"{opening}: of {plural(len(found.rows), 'scenario')} {counts or 'none was run'}{lines}."
 
 
 def figures(found: Qualification, environment: QualificationEnvironment | None) -> tuple[Figure, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from results.contract.manifest import Manifest
 from results.contract.relocation import CALM, Membership, Relocation
+from results.contract.texts import plural
 from results.contract.verdict import Finding
 from results.criteria.catalogue.handover import longest_pause, partitions_per_s
 from results.criteria.measures import MoveMeasures
@@ -44,7 +45,7 @@ def render_relocation(
         "answer": answer(criteria, asked, measures),
         "table": article(manifest, asked, measures),
         "nics": nic_rows(measures),
-        "requests": [(r.operation, f"{r.count:g}") for r in (measures.relocation or NOTHING).requests or ()],
+        "requests": [(r.operation, f"{r.count:.0f}") for r in (measures.relocation or NOTHING).requests or ()],
         "bars": rows,
         "width": WIDTH,
         "left": LEFT,
@@ -56,8 +57,8 @@ def render_relocation(
 
 def answer(criteria: Sequence[Finding], asked: Relocation, measures: MoveMeasures) -> str:
     """Return the run in one sentence."""
-    what = f"{asked.partitions} partitions, {size(asked.total_bytes)}"
-    took = "were not seen to arrive" if measures.done_s is None else f"moved in {measures.done_s:.1f} s"
+    what = f"{plural(asked.partitions, 'partition')}, {size(asked.total_bytes)}"
+    took = "not seen to arrive" if measures.done_s is None else f"moved in {measures.done_s:.1f} s"
     wrong = sorted((c for c in criteria if c.verdict != "pass"), key=lambda c: c.verdict != "fail")
     first = f" First of {len(wrong)} that did not pass: {wrong[0].name}, {wrong[0].why}." if wrong else ""
     return f"{STORED[asked.storage]}: {what}, {took}.{first}"
@@ -85,7 +86,7 @@ def article(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> li
         ("99 % as before again after", _seconds(found.p99_back_s)),
         *_membership(asked, measures),
         *_handed_over(manifest),
-        ("Requests to the object store", DASH if requests is None else f"{requests:g}"),
+        ("Requests to the object store", DASH if requests is None else f"{requests:.0f}"),
     ]
 
 

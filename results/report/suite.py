@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from results.contract.manifest import Manifest, Move
+from results.contract.texts import plural
 from results.criteria import Judgement
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import estimate, worst
@@ -102,7 +103,7 @@ def answer(page: SuitePage) -> str:
     for case in page.cases:
         by.setdefault(case.ending, []).append(case.name)
     passed = len(by.pop("pass", []))
-    parts = [f"{passed} of {len(page.cases)} cases passed"]
+    parts = [f"{passed} of {plural(len(page.cases), 'case')} passed"]
     for ending, word in (("not done", "not done"), ("fail", "failed"), ("inconclusive", "inconclusive")):
         if names := by.get(ending):
             parts.append(f"{word}: {', '.join(names)}")
@@ -201,6 +202,6 @@ def _figures(page: SuitePage) -> tuple[Figure, ...]:
     furthest = worst(estimates)
     if furthest is not None and furthest.error is not None:
         compared = sum(each.error is not None for each in estimates)
-        note = f"{furthest.name}; of {compared} cases"
+        note = f"{furthest.name}; of {plural(compared, 'case')}"
         found.append(Figure("Largest error of the model", f"{furthest.error * 100:+.1f}", "%", note))
     return tuple(found)

@@ -137,7 +137,7 @@ def picture(page: SweepPage) -> Picture | None:
         x = round(middle[group] + (style - (len(styles) - 1) / 2) * step, 1)
         points.append(Point(x, at[OBSERVED], at[LOWEST], at[HIGHEST], at[BOUND], style, _title(each)))
     return Picture(
-        tuple((round(middle[group], 1), group) for group in groups),
+        tuple((round(middle[group], 1), _fitted(group, wide)) for group in groups),
         tuple((y(tick), f"{tick:.2f}".rstrip("0").rstrip(".")) for tick in ticks),
         tuple(points),
         tuple(styles),
@@ -145,6 +145,12 @@ def picture(page: SweepPage) -> Picture | None:
         (y(1.0), y(0.95)),
         page.axes[0] if page.axes else "",
     )
+
+
+def _fitted(name: str, width: float) -> str:
+    """Return the name of a group, or of a long one its end, such as of a path: the table has it whole."""
+    most = max(2, int(width / tradeoff.CHARACTER))
+    return name if len(name) <= most else f"…{name[1 - most :]}"
 
 
 def tradeoffs(page: SweepPage) -> tuple[tradeoff.Tradeoff, ...]:

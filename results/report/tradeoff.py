@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import linear_regression
 from typing import Literal
 
+from results.contract.texts import digits
 from results.report.charts import scale
 
 TIME = "move-seconds"
@@ -82,7 +83,7 @@ def tradeoff(found: Sequence[Combination], measure: str, unit: str) -> Tradeoff 
     for each, (across_x, up_y), text in zip(known, at, texts, strict=True):
         (first, last), (low, high) = each.ranges[TIME], each.ranges[measure]
         time, burden = each.medians[TIME], each.medians[measure]
-        title = f"{each.label}: {time:.1f} s, {measure} {burden:.3g} {unit}".rstrip()
+        title = f"{each.label}: {time:.1f} s, {measure} {digits(burden, 3)} {unit}".rstrip()
         marks.append(TradeoffMark(across_x, up_y, x(first), x(last), y(low), y(high), each.label, title, text))
     across, up = tuple((x(t), f"{t:g}") for t in times), tuple((y(t), f"{t:g}") for t in burdens)
     return Tradeoff(measure, unit, tuple(marks), across, up)
@@ -127,8 +128,8 @@ def _ticks(values: Sequence[float]) -> list[float]:
 
 
 FORMULA = "formula-seconds"
-ROW, NAMES_PX, FIGURES_PX = 34, 330.0, 190.0
-"""The height of a bar's row; the widths of the names left of the bars, and of the figures right of them."""
+ROW, NAMES_PX, MOST_NAMES_PX, FIGURES_PX = 34, 330.0, 660.0, 190.0
+"""A bar's row: its height, the least and the most width of the names left of the bar, and that of the figures right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +161,15 @@ def formula_picture(found: Sequence[Combination]) -> FormulaPicture | None:
     if not known:
         return None
     longest = max(max(each.ranges[TIME][1], each.medians[FORMULA]) for each in known) or 1.0
-    x = scale(0.0, longest, 0.0, WIDTH - NAMES_PX - FIGURES_PX)
+    left = min(MOST_NAMES_PX, max(NAMES_PX, CHARACTER * max(len(each.label) for each in known) + ASIDE))
+    x = scale(0.0, longest, 0.0, WIDTH - left - FIGURES_PX)
     lines = []
     for row, each in enumerate(known):
         time, theirs = each.medians[TIME], each.medians[FORMULA]
         low, high = each.ranges[TIME]
         text = f"{time:.1f} s, formula {theirs:.1f} s"
         lines.append(LogSizeBar(each.label, ROW * row + 6, x(time), x(low), x(high), x(theirs), text))
-    return FormulaPicture(tuple(lines), WIDTH, ROW * len(lines) + 10.0, NAMES_PX)
+    return FormulaPicture(tuple(lines), WIDTH, ROW * len(lines) + 10.0, left)
 
 
 SIZE = "size"

@@ -98,7 +98,7 @@ def latency(microseconds: float | None) -> str:
     if microseconds is None:
         return NOTHING
     milliseconds = microseconds / 1000
-    return f"{milliseconds / 1000:.2f} s" if milliseconds >= 1000 else f"{milliseconds:.3g} ms"
+    return f"{milliseconds / 1000:.2f} s" if milliseconds >= 999.5 else f"{milliseconds:.3g} ms"
 
 
 def _silence(seconds: float | None) -> str:

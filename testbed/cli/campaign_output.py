@@ -8,7 +8,7 @@ from typing import TypeVar
 from results.compare.judgement import ComparisonRule, of_records
 from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_document, comparison_row
-from results.contract.texts import plural
+from results.contract.texts import digits, plural
 from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, table
 from results.report.tradeoff import growths
 from results.verdicts import EXIT
@@ -92,8 +92,8 @@ def _median(row: VariantRow, name: str) -> str:
     if name not in row.medians:
         return NOTHING
     low, high = row.ranges[name]
-    median = f"{row.medians[name]:.4g}"
-    return median if low == high else f"{median} ({low:.4g} to {high:.4g})"
+    median = digits(row.medians[name])
+    return median if low == high else f"{median} ({digits(low)} to {digits(high)})"
 
 
 def ending(result: CampaignResult) -> str:

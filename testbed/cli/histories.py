@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from results.contract.texts import digits, plural
 from results.render import NOTHING, document, table
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.changes import ChangePoint, SeriesChanges
@@ -39,7 +40,8 @@ def changes(args: argparse.Namespace) -> int:
     read_in = [(file, _read(file, args)) for file in args.file]
     found = []
     for file, columns in read_in:
-        print(f"{file}: {len(columns.labels)} runs, {len(columns.series)} series", file=sys.stderr, flush=True)
+        runs = plural(len(columns.labels), "run")
+        print(f"{file}: {runs}, {len(columns.series)} series", file=sys.stderr, flush=True)
         found.append((file, columns, changes_of(columns.series, better=args.better, seed=args.seed)))
     if args.json:
         print(document({"seed": args.seed, "better": args.better, "files": [as_json(each) for each in found]}))
@@ -64,7 +66,8 @@ def as_text(history: HistoryChanges) -> str:
     rows = [_row(name, each, labels) for name, one in series.items() for each in one.changes]
     short = [f"{name} ({one.used})" for name, one in series.items() if one.too_few]
     changed = sum(1 for one in series.values() if one.changes)
-    summary = f"{file}: {len(rows)} changes in {changed} of {len(series)} series, {len(labels)} runs"
+    counts = f"{plural(len(rows), 'change')} in {changed} of {len(series)} series, {plural(len(labels), 'run')}"
+    summary = f"{file}: {counts}"
     if short:
         summary += f"; too few values to say anything, of {FEWEST_RUNS_TO_JUDGE} it takes: {', '.join(short)}"
     return "\n".join([*([table(HEADER, rows), ""] if rows else []), *columns.notes, summary])
@@ -76,10 +79,10 @@ def _row(name: str, each: ChangePoint, labels: Sequence[str]) -> tuple[str, ...]
         each.kind,
         NOTHING if each.meaning == "unknown" else each.meaning,
         f"{labels[each.first_bad]} ← {labels[each.last_good]}",
-        f"{each.before:.4g} → {each.after:.4g}",
-        f"{each.after - each.before:+.4g}" if each.effect is None else f"{each.effect:+.1%}",
+        f"{digits(each.before)} → {digits(each.after)}",
+        digits(each.after - each.before, sign="+") if each.effect is None else f"{each.effect:+.1%}",
         # A fraction of the level before, or in the series' own unit where that level is 0.
-        "{:+.4g} to {:+.4g}".format(*each.difference)
+        " to ".join(digits(end, sign="+") for end in each.difference)
         if each.interval is None
         else "{:+.1%} to {:+.1%}".format(*each.interval),
         f"{each.p:.2g}",

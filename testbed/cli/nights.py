@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from results.contract.maintenance import locked
 from results.contract.store import Store
+from results.contract.texts import plural
 from results.nights import policies, render, state
 from results.nights.night import Night, SeriesInfo, night
 from results.nights.scenarios import TONIGHT, ScenarioResult, scenarios, worst
@@ -154,7 +155,8 @@ def report(
         print(f"problem: {problem}")
     if not found:
         print(f"nothing to judge in {store.location}: it has no run, or none of the requested runs")
-    print(f"\n{worst(found, done.problems)}  {len(found)} scenarios, {done.ingested} new runs  {store.location}")
+    counts = f"{plural(len(found), 'scenario')}, {plural(done.ingested, 'new run')}"
+    print(f"\n{worst(found, done.problems)}  {counts}  {store.location}")
 
 
 @store_errors()

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
+from results.contract.texts import counted, plural
 from results.render import document
 from testbed.cli import reassign_report as report
 from testbed.cli.options import admin_of, parsed
@@ -147,7 +148,7 @@ def _print_end(ended: ExecutionResult) -> None:
 
 
 def _print_left(how: str, left: Plan) -> None:
-    _remark(f"{how}: {len(left.targets)} partitions were not moved; their plan follows")
+    _remark(f"{how}: {counted(len(left.targets), 'partition', 'was')} not moved; the plan of what is left follows")
     print(left.to_json(), end="")
 
 
@@ -228,6 +229,10 @@ def cancel(args: argparse.Namespace) -> int:
                 jobs.ids, lambda ids: job.id not in ids, _STEERED_S, 0.2, f"process {job.owner.pid} to cancel {job.id}"
             )
             left = remaining(job.plan, read_state(admin, job.plan.topics(), {}, job.topic_ids))
+            if not left.targets:
+                _remark(f"reassignment {job.id} has ended: nothing was left to cancel")
+                print(left.to_json(), end="")
+                return 0
             _print_left(f"reassignment {job.id} was cancelled by its process, {job.owner.pid}", left)
             return 0
         run = _execution(admin, job)
@@ -263,7 +268,7 @@ def _cancel_listed(admin: Admin, partitions: list[TopicPartition] | None) -> int
         cancel_running(admin, wanted)
     elif wanted:  # the user named them: one that is not being reassigned is a mistake
         admin.alter_reassignments(dict.fromkeys(wanted))
-    print(f"{len(wanted)} reassignments cancelled")
+    print(f"{plural(len(wanted), 'reassignment')} cancelled")
     return 0
 
 
@@ -277,9 +282,8 @@ def verify(args: argparse.Namespace) -> int:
     if args.json:
         print(document({"complete": not missing, "missing": missing}))
     else:
-        print(
-            "\n".join(missing) or f"complete: all {len(wanted.targets)} partitions are where the plan has them, in sync"
-        )
+        whole = f"complete: {counted(len(wanted.targets), 'partition', 'is')} placed as planned, in sync"
+        print("\n".join(missing) or whole)
     return 1 if missing else 0
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from results.contract.texts import and_more
+from results.contract.texts import and_more, counted, plural
 from results.render import table
 from testbed.kafka.types import Reassignment, TopicPartition
 from testbed.reassignment.batching.forecast import SpreadAdvice
@@ -20,8 +20,9 @@ _SHOWN = 40
 def cost_text(cost: PlanCost) -> str:
     """Return the effects and the cost of a plan, in one line."""
     return (
-        f"MoveRatio {cost.move_ratio:.3f}: {cost.partitions} of {cost.of} partitions, {cost.replicas} replicas and "
-        f"{format_size(cost.bytes, 4)} to copy, {cost.leaders} preferred leaders change"
+        f"MoveRatio {cost.move_ratio:.3f}: {cost.partitions} of {cost.of} partitions, "
+        f"{plural(cost.replicas, 'replica')} and {format_size(cost.bytes, 4)} to copy, "
+        f"{counted(cost.leaders, 'preferred leader', 'changes')}"
     )
 
 

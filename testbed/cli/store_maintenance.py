@@ -14,6 +14,7 @@ from results.contract.archive import ArchiveError, ImportResult, export_runs, im
 from results.contract.maintenance import compact, locked
 from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
+from results.contract.texts import plural
 from results.nights import policies, values_table
 from results.nights.policies import Floor, Mute, Policies, SeriesPattern
 from results.nights.retention import RetentionRule, retain
@@ -50,7 +51,7 @@ def export(store: Store, target: Path, run_ids: list[str], fits: Callable[[Manif
     except OSError as error:
         raise TestbedError(f"{target} cannot be written: {error.strerror or error}") from error
     _tell("left out", problems + damaged)
-    print(f"{target}: {len(written)} runs")
+    print(f"{target}: {plural(len(written), 'run')}")
     return 1 if problems or damaged else 0
 
 
@@ -116,7 +117,7 @@ def retain_(store: Store, args: argparse.Namespace) -> int:
     for run_id in done.gone:
         print(f"{run_id}: {'would go' if args.dry_run else 'gone'}")
     _tell("stays", done.problems)
-    print(f"{len(done.gone)} runs {'would go' if args.dry_run else 'gone'}")
+    print(f"{plural(len(done.gone), 'run')} {'would go' if args.dry_run else 'gone'}")
     return 1 if done.problems else 0
 
 

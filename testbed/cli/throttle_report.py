@@ -1,13 +1,15 @@
 """Throttle estimates, monitor readings and throttle status, as text for users and as JSON for programs."""
 
 import math
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any
 
+from results.contract.texts import counted, plural
 from results.render import table
 from testbed.reassignment.auto_raise import MonitorEvent, ThrottleRaise
 from testbed.reassignment.estimate import BrokerEstimate, ThrottleEstimate
-from testbed.reassignment.monitor import MonitorReading
+from testbed.reassignment.monitor import BrokerRate, MonitorReading
 from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from testbed.throttle.duration import Share
 from testbed.throttle.recovery import RestoreResult
@@ -87,10 +89,10 @@ def event_text(event: MonitorEvent) -> str:
         case MonitorReading():
             return _reading_text(event)
         case ThrottleRaise():
-            brokers = ", ".join(map(str, event.brokers))
-            return f"raised the throttle to {_rate(event.throttle_bytes_per_s)} on brokers {brokers}"
+            on = f"{plural(len(event.brokers), 'broker')}: {', '.join(map(str, event.brokers))}"
+            return f"raised the throttle to {_rate(event.throttle_bytes_per_s)} on {on}"
         case RestoreResult():
-            return f"restored {len(event.changes)} rates to the values before they were raised"
+            return f"restored {plural(len(event.changes), 'rate')} as before the raise"
         case str():
             return event
 
@@ -131,10 +133,11 @@ def state_text(state: ThrottleStatus) -> str:
         if broker.differs
     ]
     lines += [f"set by {_owner(journal.owner.pid, journal.owner.alive())}" for journal in state.journals]
-    lines.append(f"{len(state.moving)} partitions are being reassigned")
+    lines.append(f"{counted(len(state.moving), 'partition', 'is')} being reassigned")
     if state.catching_up:
         named = _short(", ".join(map(str, state.catching_up)))
-        lines.append(f"{len(state.catching_up)} other partitions have throttled replicas out of sync: {named}")
+        behind = counted(len(state.catching_up), "other partition", "has")
+        lines.append(f"{behind} throttled replicas out of sync: {named}")
     if state.left_behind:
         lines.append("nothing moves: what is set throttles nothing now; `testbed throttle clear` removes it")
     return "\n".join(lines)
@@ -166,11 +169,10 @@ def state_document(state: ThrottleStatus) -> dict[str, Any]:
 
 def _reading_text(look: MonitorReading) -> str:
     if look.done:
-        return f"done: {look.partitions} partitions" if look.partitions else "nothing is being reassigned"
+        return f"done: {plural(look.partitions, 'partition')}" if look.partitions else "nothing is being reassigned"
     left = f"{look.partitions_done} of {look.partitions} partitions done, {format_size(look.lag_bytes, 4)} left"
     rates = "; ".join(
-        f"broker {rate.broker} {rate.direction} {_rate(rate.bytes_per_s)}"
-        + (" (no quota)" if rate.quota_bytes_per_s is None else f" of {_rate(rate.quota_bytes_per_s)}")
+        f"broker {rate.broker} {rate.direction} {_rate(rate.bytes_per_s)}" + _of_quota(rate, look.silent)
         for rate in look.rates
     )
     lines = [f"{left}, {_remaining(look)}", f"  {rates}"]
@@ -186,9 +188,15 @@ def _reading_text(look: MonitorReading) -> str:
     ]
     if look.unthrottled:
         named = _short(", ".join(map(str, look.unthrottled)))
-        lines.append(f"  {len(look.unthrottled)} partitions move without a throttle: {named}")
+        lines.append(f"  {counted(len(look.unthrottled), 'partition', 'moves')} without a throttle: {named}")
     lines += [f"  broker {broker} gives no answer" for broker in look.silent]
     return "\n".join(lines)
+
+
+def _of_quota(rate: BrokerRate, silent: Collection[int]) -> str:
+    if rate.quota_bytes_per_s is not None:
+        return f" of {_rate(rate.quota_bytes_per_s)}"
+    return " (quota not known)" if rate.broker in silent else " (no quota)"
 
 
 def _reading_document(look: MonitorReading) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def rows(reading: WatchReading) -> list[tuple[str, ...]]:
     """Return one row of `HEADER` for each broker."""
     return [
         (
-            broker.host if broker.serves else f"{broker.host} down",
+            f"{broker.host} down" if broker.serves is False else broker.host,
             _of_nic(broker.sent, broker.sends_at_most),
             _of_nic(broker.received, broker.receives_at_most),
             _of_quota(broker.leader_rate, broker.leader_quota),
@@ -73,7 +73,7 @@ def renderable(name: str, reading: WatchReading, changes: Iterable[Change]) -> "
     for index, title in enumerate(HEADER):
         table.add_column(Text(title), justify="left" if index == 0 else "right", no_wrap=True)
     for broker, row in zip(reading.brokers, rows(reading), strict=True):
-        table.add_row(*(Text(cell) for cell in row), style=None if broker.serves else "red")
+        table.add_row(*(Text(cell) for cell in row), style="red" if broker.serves is False else None)
     lines = [Text(line, style="red" if reading.problem else "") for line in state_lines(reading)]
     latest = [Text(f"{change.clock}  {change.text}", style="dim") for change in list(changes)[-CHANGES:]]
     return Group(table, Text(""), *lines, Text(""), *latest)

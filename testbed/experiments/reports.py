@@ -43,8 +43,8 @@ def figures(run: Manifest, measures: MoveMeasures) -> tuple[RunFigure, ...]:
             lowest = rates.steady.lowest_window_bytes_per_s if rates.steady else None
             # A value above 1 exceeds the strict reading of the quota, quota × 11 s in any 11 s, by the difference.
             for name, rate in (
-                ("highest 11 s", rates.highest_window_bytes_per_s),
-                ("lowest 11 s", lowest),
+                (f"highest {run.move.window_s:g} s", rates.highest_window_bytes_per_s),
+                (f"lowest {run.move.window_s:g} s", lowest),
                 ("highest 1 s", rates.highest_second_bytes_per_s),
                 ("steady", rates.steady_bytes_per_s),
             ):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from results.contract import durable
-from results.contract.texts import shortened
+from results.contract.texts import counted, plural, shortened
 from results.criteria.throttle_bound import listed as list_names
 from testbed.errors import TestbedError, UsageError
 from testbed.incidents.captured_release import LINE_OF_LEVEL
@@ -166,7 +166,7 @@ def capture(
     if dead := sorted(named - set(racks)):
         notes.append(f"brokers {dead} did not serve; the replay stops them before the first move")
     if lost := sum(all(tp not in logs for logs in readings[-1].logs.values()) for tp in states):
-        notes.append(f"{lost} partitions have no replica on a broker that served: the replay has them empty")
+        notes.append(f"{counted(lost, 'partition', 'has')} no replica on a broker that served: empty in the replay")
     outages = tuple(BrokerOutage(broker, -1.0, None) for broker in dead)
     all_brokers = {**racks, **dict.fromkeys(dead)}
     return CapturedCluster(all_brokers, found, throttle, tuple(notes), outages, _releases(admin))
@@ -198,11 +198,11 @@ def _topic_configs(admin: Admin, wanted: Sequence[str], notes: list[str]) -> Map
     except TopicConfigsError as error:
         found = {**error.found, **dict.fromkeys(error.refused, UNREAD)}
         notes.append(
-            f"the settings of {len(error.refused)} topics could not be read ({error.name}), and the replay has "
-            "Kafka's defaults: a user with DescribeConfigs on them would tell"
+            f"the settings of {plural(len(error.refused), 'topic')} could not be read ({error.name}), and the replay "
+            "has Kafka's defaults: a user with DescribeConfigs on them would tell"
         )
     if tiered := sum(each.get(TIERED) == "true" for each in found.values()):
-        notes.append(f"{tiered} topics are tiered; the replay has the records in their local logs alone")
+        notes.append(f"{counted(tiered, 'topic', 'is')} tiered; the replay has the records in local logs alone")
     return found
 
 
@@ -245,7 +245,7 @@ def listed_only(
             unlisted[name] = replace(topic, throttled=False)
         partly += any(named) and not all(named)
     if partly:
-        notes.append(f"the lists of {partly} topics name some of the moving partitions; the replay lists all of them")
+        notes.append(f"the lists of {plural(partly, 'topic')} name some of the moving partitions; the replay lists all")
     return unlisted
 
 
@@ -280,7 +280,8 @@ def refuse_empty(plan: Plan) -> None:
 def log_dir_notes(plan: Plan) -> list[str]:
     """Return a note when a plan chooses log dirs, which a replay does not."""
     chosen = len(plan.partitions_with_log_dirs())
-    return [f"the plan chooses log dirs for {chosen} partitions; the replay has one on each host"] if chosen else []
+    partitions = plural(chosen, "partition")
+    return [f"the plan chooses log dirs for {partitions}; the replay has one on each host"] if chosen else []
 
 
 def left_out(asked: Collection[TopicPartition], wanted: Sequence[str]) -> list[str]:
@@ -296,7 +297,8 @@ def left_out(asked: Collection[TopicPartition], wanted: Sequence[str]) -> list[s
             "name a topic that moves with --topic; an internal one is never captured"
         )
     left = sum(tp.topic not in kept for tp in asked)
-    return [f"{left} partitions of other topics move: internal ones, or those that --topic omits"] if left else []
+    also = f"{plural(left, 'partition')} of other topics {'moves' if left == 1 else 'move'}"
+    return [f"{also}: internal ones, or those that --topic omits"] if left else []
 
 
 def lowest_rate(rates: Iterable[str | None], notes: list[str]) -> int | None:
@@ -364,7 +366,7 @@ def usable_names(cluster: CapturedCluster, key: bytes) -> CapturedCluster:
         return cluster
     renamed = anonymised(replace(cluster, topics={name: cluster.topics[name] for name in sorted(wrong)}), key)
     rest = {name: topic for name, topic in cluster.topics.items() if name not in wrong}
-    note = f"{len(wrong)} topics have other names: a file may not have theirs"
+    note = f"{counted(len(wrong), 'topic', 'has')} another name: a file may not have such names"
     return replace(cluster, topics={**rest, **renamed.topics}, notes=(*cluster.notes, note))
 
 

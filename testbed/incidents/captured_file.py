@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from results.contract import durable
+from results.contract.texts import counted, plural
 from testbed.errors import TestbedError, UsageError
 from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic, busiest_bytes
 from testbed.incidents.model import MAX_BYTES, MAX_PARTITIONS, MOST_LOADS
@@ -99,7 +100,7 @@ def incident_document(name: str, cluster: CapturedCluster, nic_bps: int) -> tupl
     lost += _done_before(moving, rate_bytes_per_s)
     document: dict[str, Any] = {
         "name": name,
-        "summary": f"A capture: {len(moving)} topics move.",
+        "summary": f"A capture: {counted(len(moving), 'topic', 'moves')}.",
         "topology": TOPOLOGY,
         "lasts": f"{seconds + BEGIN_S}s",
         "parameters": {} if throttle is None else {"throttle": f"{throttle}B/s"},
@@ -109,7 +110,8 @@ def incident_document(name: str, cluster: CapturedCluster, nic_bps: int) -> tupl
         document["load"] = loads
     if throttle is not None and (unlisted := sum(not each.throttled for each in moving.values())):
         document["state"]["throttle"] = {"rate": "$throttle", "topics": []}
-        lost.append(f"the lists of {unlisted} topics name nothing that moves; the replay has the rates without lists")
+        lists = f"the lists of {plural(unlisted, 'topic')}"
+        lost.append(f"{lists} name nothing that moves; the replay has the rates without lists")
     last = max(moving, key=lambda topic: (_ends_s(moving[topic], rate_bytes_per_s), moving[topic].begins_s))
     document["timeline"] = [
         *_moves(moving, hosts, throttle is not None, seconds),

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from results.contract.texts import counted, plural
 from testbed.errors import UsageError
 from testbed.incidents.broker_logs import LoggedMove
 from testbed.incidents.capture import (
@@ -151,7 +152,8 @@ class _Assembly:
         # Without any such topic, the refusal says what each of them lacks.
         targets = {tp: target for tp, target in logged.items() if tp.topic in whole} or logged
         if unknown := len(self._newest) - len(targets):
-            self._notes.append(f"the files do not have all replicas of {unknown} moves in the logs: without these")
+            moves = plural(unknown, "move")
+            self._notes.append(f"the files do not have all replicas of {moves} in the logs: without these")
         return targets
 
     def _check_plan(self, plan: Plan, topics: Sequence[str]) -> None:
@@ -182,8 +184,8 @@ class _Assembly:
         self._notes += left_out(targets.keys(), wanted)
         if headless := sum(name not in self._evidence.topics for name in wanted):
             self._notes.append(
-                f"how many partitions {headless} topics have is not in these files, and the greatest number that they "
-                f"name is assumed to be the last: {TOPICS} would tell"
+                f"how many partitions {counted(headless, 'topic', 'has')} is not in these files, and the greatest "
+                f"number that they name is assumed to be the last: {TOPICS} would tell"
             )
         if problems := [problem for name in wanted if (problem := self._incomplete(name))]:
             raise EvidenceError(problems)
@@ -271,7 +273,7 @@ class _Assembly:
             ids |= {broker for hosts in (*topic.replicas, *topic.targets) for broker in hosts or ()}
         if unknown := ids - {*racks}:
             self._notes.append(
-                f"the racks of {len(unknown)} brokers are not in these files, and one rack is assumed: "
+                f"the racks of {plural(len(unknown), 'broker')} are not in these files, and one rack is assumed: "
                 f"{API_VERSIONS} would tell"
             )
         return {broker: racks.get(broker) for broker in sorted(ids)}
@@ -302,8 +304,8 @@ class _Assembly:
         tps = [TopicPartition(name, number) for name in captured for number in self._partitions[name]]
         if unknown := sum(tp not in self._sizes for tp in tps):
             self._notes.append(
-                f"the sizes of {unknown} partitions are not in these files, and {ASSUMED_BYTES // 10**6} MB each are "
-                f"assumed: {LOG_DIRS} would tell"
+                f"the sizes of {plural(unknown, 'partition')} are not in these files, and "
+                f"{ASSUMED_BYTES // 10**6} MB each are assumed: {LOG_DIRS} would tell"
             )
         errors = self._evidence.log_dirs.errors
         for broker, error, place in errors:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from results.contract.texts import counted, plural
 from testbed.incidents.broker_logs import LoggedIsr, LoggedMove, LogReport
 from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic
 from testbed.kafka.types import TopicPartition
@@ -112,12 +113,13 @@ def _cancelled(of_topic: Mapping[str, Sequence[LoggedMove]], notes: list[str]) -
         ends.append(ends_us)
     if alone:
         notes.append(
-            f"{alone} moves were cancelled while others of their topic went on; the replay does not cancel them"
+            f"{counted(alone, 'move', 'was')} cancelled while others of the topic went on; "
+            "the replay does not cancel those"
         )
     if spread_s := _spreads_s(ends):
         notes.append(
-            f"the moves of {len(spread_s)} topics were cancelled over up to {max(spread_s):.1f} s; the replay cancels "
-            "those of a topic at once, with the last"
+            f"the moves of {plural(len(spread_s), 'topic')} were cancelled over up to {max(spread_s):.1f} s; "
+            "the replay cancels those of a topic at once, with the last"
         )
     return found
 
@@ -135,17 +137,17 @@ def _move_notes(
     began = [move for moves in of_topic.values() for move in moves]
     moving = sum(target is not None for topic in topics.values() for target in topic.targets)
     if unknown := moving - len(began):
-        notes.append(f"the logs do not have the beginning of {unknown} of {moving} moves")
+        notes.append(f"the logs do not have the beginning of {unknown} of {plural(moving, 'move')}")
     if spread_s := _spreads_s([move.began_us for move in moves] for moves in of_topic.values()):
         notes.append(
-            f"the partitions of {len(spread_s)} topics began to move over up to {max(spread_s):.1f} s; "
+            f"the partitions of {plural(len(spread_s), 'topic')} began to move over up to {max(spread_s):.1f} s; "
             "the replay moves each topic at once"
         )
     if replaced := [move for move in began if not move.completed and not move.cancelled]:
         first_s = min(span.after_s(move.ended_us or 0) for move in replaced)
         notes.append(
-            f"{len(replaced)} moves were replaced by others, the first of them {first_s:.1f} s after the first move "
-            "began; the replay does not have the others"
+            f"{counted(len(replaced), 'move', 'was')} replaced by others, the first of them {first_s:.1f} s after "
+            "the first move began; the replay does not have the others"
         )
     return notes
 
@@ -161,7 +163,7 @@ def _isr_notes(topics: Mapping[str, CapturedTopic], isrs: Iterable[LoggedIsr], s
             times = [span.after_s(each.at_us) for each in chosen]
             count = len({each.tp for each in chosen})
             notes.append(
-                f"the ISRs of {count} partitions {what} from {min(times):.1f} s to {max(times):.1f} s after the "
-                "first move began; the replay has those of its own brokers"
+                f"the ISRs of {plural(count, 'partition')} {what} from {min(times):.1f} s to {max(times):.1f} s after "
+                "the first move began; the replay has those of its own brokers"
             )
     return notes

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 
+from results.contract.texts import counted
 from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic, busiest_bytes
 
 LEAST_IN_SYNC = "min.insync.replicas"
@@ -57,9 +58,9 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
     time_factor = (after / before if before and after else factor) / rate_factor
     lost = [
         *cluster.notes,
-        *([f"{lost_replicas} of {partitions} partitions have fewer replicas"] if lost_replicas else []),
-        *([f"{lowered} topics have a lower {LEAST_IN_SYNC}, since they have fewer replicas"] if lowered else []),
-        *([f"{lost_moves} moves are within one broker now, and vanish"] if lost_moves else []),
+        *([f"{lost_replicas} of {partitions} partitions: fewer replicas"] if lost_replicas else []),
+        *([f"{counted(lowered, 'topic', 'has')} a lower {LEAST_IN_SYNC}, of fewer replicas"] if lowered else []),
+        *([f"{counted(lost_moves, 'move', 'is')} within one broker now: not in the replay"] if lost_moves else []),
         *([f"sizes are × {factor:.3g}"] if factor < 1 else []),
         *([f"rates are × {rate_factor:.3g}"] if rate_factor != 1 else []),
         *([f"the moves take × {time_factor:.3g} of their time, by the busiest broker"] if time_factor != 1 else []),

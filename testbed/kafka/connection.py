@@ -118,7 +118,7 @@ class Connection:
                     f"log in to the cluster at {self.bootstrap}", protocol_name(error.errno), why
                 ) from error
             whys = [client._manager.refusal or _unanswered(security) for client in started]
-            why = "; ".join([str(error), *whys])
+            why = "; ".join(whys) if isinstance(error, client_errors.KafkaTimeoutError) and whys else _words(error)
             raise UnreachableError(f"cluster at {self.bootstrap} within {timeout_s:g} s", "NO_ANSWER", why) from error
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class Connection:
                 detail = str(error.args[0]) if error.args else None
                 raise KafkaError(what, protocol_name(error.errno), detail) from error
             except client_errors.KafkaError as error:
-                raise UnreachableError(what, "NETWORK_EXCEPTION", repr(error)) from error
+                raise UnreachableError(what, "NETWORK_EXCEPTION", _words(error)) from error
 
     def _refresh(self, what: str) -> None:
         """Refresh the client's list of brokers (a broker may have joined since). Raise `UnreachableError`."""
@@ -210,9 +210,17 @@ def _addresses(bootstrap: str | Sequence[str]) -> list[str]:
     return servers
 
 
+def _words(error: client_errors.KafkaError) -> str:
+    """Return the client's reason. Its own text begins with the name of the exception, and may be nothing else."""
+    timed_out = isinstance(error, client_errors.KafkaTimeoutError)
+    otherwise = "no answer in time" if timed_out else "the connection ended before the answer"
+    return "; ".join(str(each) for each in error.args) or otherwise
+
+
 def _unanswered(security: CommandConfig | None) -> str:
     protocol = security.protocol if security else "PLAINTEXT"
     return (
         f"something listens there but does not answer as a {protocol} listener; "
-        "either it expects another protocol (see --command-config), or the broker is too slow to answer in this time"
+        "it may expect another protocol (see --command-config), the broker may be too slow to answer in this time, "
+        "or no broker of the cluster serves yet"
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, reason
 from testbed.kafkatest.checkout import KafkaCheckout
 from testbed.kafkatest.environment import TestEnvironment
 from testbed.kafkatest.selection import SystemTest, test_environment
@@ -124,7 +124,7 @@ class TestSession:
                     if not (interrupted and report.interrupted):
                         found[test.id].append(report)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise TestbedError(f"{path}: not a report of ducktape ({error!r})") from error
+                raise TestbedError(f"{path}: not a report of ducktape ({reason(error)})") from error
         return tuple(report for of_test in found.values() for report in sorted(of_test, key=lambda each: each.started))
 
     def last_lines(self) -> str:

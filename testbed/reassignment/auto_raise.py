@@ -173,7 +173,10 @@ def watch(
             if last:
                 return reading
             if reading.stall is not None and most_bytes_per_s is not None and not exhausted:
-                exhausted = not _raise(monitor, raised, reading, most_bytes_per_s, report)
+                try:
+                    exhausted = not _raise(monitor, raised, reading, most_bytes_per_s, report)
+                except UnreachableError as error:
+                    report(str(error))
             pauses.sleep(interval_s)
     finally:
         with deferred_signals():
@@ -187,6 +190,8 @@ def _raise(
 ) -> bool:
     """Raise the throttle by one step; return whether another step is possible."""
     now = reading.lowest_quota
+    if now is None and reading.silent:
+        return True  # the throttle of a broker without an answer is not known: the next reading may know it
     if now is None:
         report("stalled, and no throttle is in force on its brokers: there is nothing to raise")
         return False

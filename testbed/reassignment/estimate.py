@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from results.contract.texts import shortened
+from results.contract.texts import counted, plural, shortened
 from testbed.errors import TestbedError
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, TopicConfigsError, UnreachableError
@@ -160,8 +160,8 @@ def _lists(admin: Admin, topics: Sequence[str]) -> tuple[ListedReplicas, list[st
     except TopicConfigsError as error:
         named = ", ".join(shortened(error.refused, _SHOWN))
         caution = (
-            f"the lists of {len(error.refused)} topics cannot be read ({named}): what these list already is not in the "
-            "estimate"
+            f"the lists of {plural(len(error.refused), 'topic')} cannot be read ({named}): what these list already is "
+            "not in the estimate"
         )
         return ListedReplicas(error.found), [caution]
 
@@ -198,8 +198,8 @@ def observed(
     if listed:
         named = ", ".join(shortened(sorted({copy.tp.topic for copy in listed}), _SHOWN))
         cautions.append(
-            f"{len(listed)} partitions that do not move are listed as throttled ({named}): the quotas count what their "
-            "followers fetch"
+            f"{counted(len(listed), 'partition', 'is')} listed as throttled without being moved ({named}): the quotas "
+            "count what followers fetch there"
         )
     return ClusterLoad(
         tuple(copies),

@@ -140,12 +140,20 @@ def moving(
     )
 
 
-def lag_bytes(moves: Iterable[MovingPartition], sizes: LogSizes) -> int:
-    """Return the bytes that all adding replicas lack; one that does not exist yet lacks its leader's whole log."""
+def leader_sizes(moves: Iterable[MovingPartition], sizes: LogSizes) -> dict[TopicPartition, int]:
+    """Return the bytes of each leader's log, of the partitions whose leader has reported it."""
+    logs = {move.tp: sizes.logs.get(move.leader, {}) for move in moves if move.leader is not None}
+    return {tp: log[tp] for tp, log in logs.items() if tp in log}
+
+
+def lag_bytes(moves: Iterable[MovingPartition], sizes: LogSizes, whole: Mapping[TopicPartition, int]) -> int:
+    """Return the bytes that all adding replicas lack; one that does not exist yet lacks its leader's whole log.
+
+    `whole` has the bytes of the leaders' logs as they are known.
+    """
     total = 0
     for move in moves:
-        whole = _size(sizes, move.leader, move.tp)
-        total += sum(max(0, whole - _size(sizes, broker, move.tp)) for broker in move.lacking)
+        total += sum(max(0, whole.get(move.tp, 0) - _size(sizes, broker, move.tp)) for broker in move.lacking)
     return total
 
 

@@ -17,6 +17,7 @@ from testbed.reassignment.lag import (
     copies,
     growth,
     lag_bytes,
+    leader_sizes,
     moving,
     passed,
     read_sizes,
@@ -63,7 +64,7 @@ class MonitorReading:
     """Broker directions where inbound traffic takes the whole quota: there the move never makes progress."""
     unthrottled: tuple[TopicPartition, ...]
     silent: tuple[int, ...]
-    """Brokers that did not answer; the reading uses their last known log sizes."""
+    """Brokers that did not answer: the reading uses their last known log sizes, and their quotas are not known."""
 
     @property
     def done(self) -> bool:
@@ -88,6 +89,9 @@ class Monitor:
         self._asked: set[tuple[TopicPartition, tuple[int, ...]]] = set()
         """The reassignments of the last reading: each partition with its adding replicas."""
         self._moves: tuple[MovingPartition, ...] = ()
+        self._whole: dict[TopicPartition, int] = {}
+        """The last known bytes of each leader's log: the lag counts these also while a leader is missing or silent."""
+        self._unknown: set[TopicPartition] = set()
         self._history: deque[tuple[LogSizes, dict[BrokerDirection, float]]] = deque()
         self._copied = 0.0
         self._limited: dict[BrokerDirection, bool] = {}
@@ -108,13 +112,18 @@ class Monitor:
         live = {broker.id for broker in self._admin.cluster().brokers}
         sizes, silent = self._sizes(_brokers((*moves, *self._moves)), live, topics)
         self._remember(sizes)
-        lag = lag_bytes(moves, sizes)
+        self._whole |= leader_sizes(moves, sizes)
+        unknown = {move.tp for move in moves if move.lacking} - self._whole.keys()
+        if self._unknown - unknown:  # the lag counts them from now on: without them it was too low
+            self.restart()
+        self._unknown = unknown
+        lag = lag_bytes(moves, sizes, self._whole)
         self._moves = moves
         at_s = self._pauses.clock()
         self._pace.add(at_s, lag)
         replicas = ListedReplicas(self._admin.topics_configs(topics, LISTS))
         self._limit(moves, replicas)
-        rates = self._rates(moves, live - set(silent))
+        rates, unanswered = self._rates(moves, live - set(silent))
         return MonitorReading(
             at_s,
             len(self._seen),
@@ -126,7 +135,7 @@ class Monitor:
             self._detector.look(at_s, lag, done=not listed),
             self._too_low(moves, sizes, rates, replicas),
             unthrottled_partitions(listed, replicas),
-            silent,
+            tuple(sorted({*silent, *unanswered})),
         )
 
     def restart(self) -> None:
@@ -167,7 +176,8 @@ class Monitor:
         # A broker whose last replica has arrived has a rate for some seconds more.
         self._limited |= now
 
-    def _rates(self, moves: Sequence[MovingPartition], answering: set[int]) -> tuple[BrokerRate, ...]:
+    def _rates(self, moves: Sequence[MovingPartition], answering: set[int]) -> tuple[tuple[BrokerRate, ...], set[int]]:
+        """Return the rates with their quotas, and the brokers that did not answer for their quota."""
         sums: dict[BrokerDirection, float] = {}
         for _sizes, between in list(self._history)[1:]:
             for way, grown in between.items():
@@ -178,23 +188,26 @@ class Monitor:
             for broker in move.lacking:
                 sums.setdefault((broker, "receive"), 0.0)
         last = self._history[-1][0]
-        found = []
+        found: list[BrokerRate] = []
+        unanswered: set[int] = set()
         for broker, direction in sorted(sums):
             # A broker that was silent at first has a rate since its first reading.
             began_s = next((sizes.at_s[broker] for sizes, _ in self._history if broker in sizes.at_s), None)
             spent_s = 0.0 if began_s is None else last.at_s.get(broker, began_s) - began_s
             rate = sums[broker, direction] / spent_s if spent_s > 0 else 0.0
             counts = broker in answering and self._limited.get((broker, direction), False)
-            quota = self._quota(broker, direction) if counts else None
+            quota = None
+            if counts and broker not in unanswered:
+                try:
+                    quota = self._quota(broker, direction)
+                except UnreachableError:
+                    unanswered.add(broker)
             found.append(BrokerRate(broker, direction, rate, quota))
-        return tuple(found)
+        return tuple(found), unanswered
 
     def _quota(self, broker: int, direction: Direction) -> int | None:
         key = LEADER_RATE if direction == "transmit" else FOLLOWER_RATE
-        try:
-            quota = self._admin.broker_configs(broker, [key]).in_force(key)
-        except UnreachableError:
-            return None
+        quota = self._admin.broker_configs(broker, [key]).in_force(key)
         return None if quota is None else int(quota)
 
     def _too_low(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from results.contract.document import DocumentError, decode
+from results.contract.texts import plural
 from results.contract.untrusted import parse_json, read_text
 from testbed.errors import UsageError
 from testbed.kafka.types import TopicPartition
@@ -127,7 +128,7 @@ def _wrong_values(found: PlanFileDocument) -> list[str]:
             elif broker in replicas[:at]:
                 problems.append(f"{where}.replicas[{at}]: broker {broker} is already in the list")
         if entry.log_dirs is not None and (len(entry.log_dirs) != len(replicas) or "" in entry.log_dirs):
-            counts = f"{len(entry.log_dirs)} log dirs for {len(replicas)} replicas"
+            counts = f"{plural(len(entry.log_dirs), 'log dir')} for {plural(len(replicas), 'replica')}"
             problems.append(f"{where}.log_dirs: {counts}; must be one each, and none empty")
         tp = TopicPartition(entry.topic, entry.partition)
         if first_at.setdefault(tp, index) != index:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from results.contract.texts import shortened
+from results.contract.texts import counted, shortened
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import LogDirError, UnreachableError
 from testbed.kafka.types import PartitionMove, PartitionState, Reassignment, ReplicaLog, TopicPartition
@@ -99,7 +99,7 @@ def left_behind(admin: Admin, moves: Sequence[PartitionMove]) -> list[str]:
 
 def already_moving(running: Collection[TopicPartition]) -> str:
     """Return that these partitions are being reassigned already, for a message; it names the first of them."""
-    return f"{len(running)} partitions are being reassigned already ({', '.join(shortened(running, 8))})"
+    return f"{counted(len(running), 'partition', 'is')} being reassigned already ({', '.join(shortened(running, 8))})"
 
 
 def is_recreated(before: str | None, now: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, reason
 from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
@@ -117,7 +117,7 @@ def statuses(folder: Path) -> dict[str, tuple[bool, str]]:
                 found[case] = (passed and known[0], known[1] or result["summary"])
         except (ValueError, KeyError, TypeError) as error:
             raise TestbedError(
-                f"{path}: not a report of ducktape ({error!r}); its log is in the same folder"
+                f"{path}: not a report of ducktape ({reason(error)}); its log is in the same folder"
             ) from error
     return found
 

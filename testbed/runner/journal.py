@@ -17,7 +17,7 @@ from results.contract import document as documents
 from results.contract import durable
 from results.contract.untrusted import parse_json
 from results.contract.verdict import Verdict
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import TestbedError, UsageError, reason
 from testbed.paths import state_dir
 from testbed.runner.campaign import Campaign
 
@@ -244,7 +244,8 @@ def _parse(lines: list[bytes], path: Path) -> tuple[Campaign, list[JournalEntry]
             entries.append(decode(parse_json(line)))
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise TestbedError(
-            f"{path}, line {number}: not a campaign's journal ({error!r}); begin a new campaign, and remove this file"
+            f"{path}, line {number}: not a campaign's journal ({reason(error)}); begin a new campaign, "
+            "and remove this file"
         ) from error
     return campaign, entries
 

@@ -63,7 +63,8 @@ def run_campaign(
     assert asked is not None
     with created(asked) as journal:
         most = "" if needless is needs_all else "at most "
-        progress(f"campaign {asked.id}: {most}{len(asked.slots)} runs; after an interruption: --resume {asked.id}")
+        runs = plural(len(asked.slots), "run")
+        progress(f"campaign {asked.id}: {most}{runs}; after an interruption: --resume {asked.id}")
         if note := large_only(asked):
             progress(note)
         return _go_on(journal, budget_s, progress, stop_early, needless)
@@ -132,4 +133,4 @@ def _confirm(journal: CampaignJournal, store: Store, progress: Progress) -> None
     journal.append(RunsConfirmed(tuple(new)))
     others = sum(recorded_by(run) != here for run in manifests)
     but = f", perhaps except {plural(others, 'run')} of another version of the testbed" if others else ""
-    progress(f"{len(new)} runs judged again from the store, in Spark: the same verdicts{but}")
+    progress(f"{plural(len(new), 'run')} judged again from the store, in Spark: the same verdicts{but}")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from results.contract.store import Store
+from results.contract.texts import plural
 from results.criteria import Judgement, judge
 from results.render import JUnitCase, junit
 from results.report.suite import SuiteCase, SuitePage, render_suite
@@ -91,7 +92,8 @@ def run_suite(request: SuiteRequest, progress: Progress) -> SuiteResult:
     begun = datetime.now(UTC)
     prepared = _prepare(request, begun)
     progress(
-        f"suite {request.suite}, {request.profile}: {len(prepared.cases)} scenarios; everything is in {prepared.folder}"
+        f"suite {request.suite}, {request.profile}: {plural(len(prepared.cases), 'scenario')}; "
+        f"everything is in {prepared.folder}"
     )
     interrupted: KeyboardInterrupt | None = None
     try:
@@ -179,7 +181,7 @@ def _confirm(store: Store, outcomes: Sequence[CaseOutcome], progress: Progress) 
         # The outcomes of the cases are reported nevertheless.
         progress(f"not confirmed: {str(error)[:MOST_SHOWN]}")
         return _Judged(problems=(f"the runs were not judged again: {str(error)[:MOST_SHOWN]}",))
-    progress(f"{len(ids)} runs judged again from the store, in one Spark session: the same verdicts")
+    progress(f"{plural(len(ids), 'run')} judged again from the store, in one Spark session: the same verdicts")
     return judged
 
 

@@ -45,7 +45,8 @@ class BrokerView:
     """One broker in one reading. Rates in B/s, latencies in ms; None: unknown, or no quota."""
 
     host: str
-    serves: bool
+    serves: bool | None
+    """None: the cluster gave no answer."""
     sent: float | None
     received: float | None
     sends_at_most: float
@@ -213,7 +214,7 @@ class Watch:
             # The quota of a broker that does not serve is not known; that of before is compared when it is back.
             self._before = replace(now, quotas={**before.quotas, **now.quotas})
         under = sum(len(state.isr) < len(state.replicas) for tp, state in now.states.items() if tp not in now.listed)
-        brokers = tuple(self._broker(broker.name, now) for broker in self._testbed.topology.brokers)
+        brokers = tuple(self._broker(broker.name, now, problem) for broker in self._testbed.topology.brokers)
         reading = WatchReading(at_us, brokers, move, len(now.states), under, problem)
         self.readings.append(reading)
         return reading
@@ -244,12 +245,12 @@ class Watch:
         left_s = None if found.remaining is None or math.isinf(found.remaining.seconds) else found.remaining.seconds
         return MoveView(found.partitions, found.partitions_done, found.lag_bytes, left_s, found.stall is not None)
 
-    def _broker(self, host: str, now: ObservedCluster) -> BrokerView:
+    def _broker(self, host: str, now: ObservedCluster, problem: str) -> BrokerView:
         sends, receives = sampled_bps(self._testbed.topology.host(host))
         leader, follower = now.quotas.get((host, "leader")), now.quotas.get((host, "follower"))
         return BrokerView(
             host,
-            host in now.serving,
+            None if problem else host in now.serving,
             self._rates.value(host, "nic.tx.bytes"),
             self._rates.value(host, "nic.rx.bytes"),
             sends / 8,

@@ -15,7 +15,7 @@ from results.contract import durable
 from results.contract.document import decode
 from results.contract.texts import shortened
 from results.contract.untrusted import parse_json
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, reason
 from testbed.owner import Owner
 from testbed.paths import throttle_journals
 from testbed.throttle.configs import ConfigChange, ConfigValues, ThrottleError
@@ -103,7 +103,7 @@ class JournalFolder:
                 raise ValueError(f"schema {schema}, not {_SCHEMA}: written by another version")
             return decode(ThrottleJournal, document, "journal")
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ThrottleJournalError(f"{path}: not a journal of this testbed: {error!r}") from error
+            raise ThrottleJournalError(f"{path}: not a journal of this testbed: {reason(error)}") from error
 
 
 def open_journals(folder: JournalFolder | None = None) -> list[ThrottleJournal]:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from results.contract.texts import counted, plural
 from testbed.errors import TestbedError
 from testbed.kafka.admin import Admin
 from testbed.kafka.command_config import CommandConfig, CommandConfigError
@@ -296,13 +297,13 @@ def _restore(admin: Admin, folder: JournalFolder, journal: ThrottleJournal, time
     left = len([change for change in journal.changes if change.made]) - len(mine)
     # A raised rate that has changed since belongs to another tool, which has removed it or set another.
     done = restore(admin, still_ours(admin, mine) if journal.raises else mine, timeout_s)
-    sentences = [f"{len(done.changes)} settings restored on the cluster at {journal.bootstrap}"]
+    sentences = [f"{plural(len(done.changes), 'setting')} restored on the cluster at {journal.bootstrap}"]
     sentences += [f"{left} left to living processes that have set them since"] if left else []
     sentences += [f"another client had changed {found}" for found in done.interferences]
     sentences += [f"topic {topic} no longer exists" for topic in done.gone]
     moving = admin.reassignments()
     if moving:
-        sentences.append(f"{len(moving)} partitions are still moving there, now without this throttle")
+        sentences.append(f"{counted(len(moving), 'partition', 'is')} still moving there, now without this throttle")
     return "; ".join(sentences)
 
 

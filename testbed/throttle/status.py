@@ -72,8 +72,12 @@ class ThrottleStatus:
 
     @property
     def left_behind(self) -> bool:
-        """Return whether a throttle is set although nothing moves or catches up."""
-        return bool(self.set_now()) and not self.moving and not self.catching_up
+        """Return whether a throttle is set although nothing moves or catches up, and no living process has set one.
+
+        Between two batches nothing moves either.
+        """
+        alive = any(journal.owner.alive() for journal in self.journals)
+        return bool(self.set_now()) and not self.moving and not self.catching_up and not alive
 
 
 class ClearError(TestbedError):
@@ -107,8 +111,11 @@ def read_status(admin: Admin, journals: JournalFolder) -> ThrottleStatus:
 def _catching_up(
     states: Sequence[PartitionState], listed: ListedReplicas, brokers: Sequence[BrokerThrottleStatus]
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions with a replica out of sync that its own broker or its leader throttles."""
-    limited = {(broker.id, key) for broker in brokers for key in RATES if broker.rate(key) is not None}
+    """Return the partitions with a replica out of sync that its own broker or its leader throttles.
+
+    A broker without an answer counts as one with a rate: only the broker itself reports its own rate.
+    """
+    limited = {(broker.id, key) for broker in brokers for key in RATES if broker.why or broker.rate(key) is not None}
 
     def throttled(state: PartitionState, follower: int) -> bool:
         sides = ((follower, FOLLOWER_RATE, FOLLOWER_REPLICAS), (state.leader, LEADER_RATE, LEADER_REPLICAS))

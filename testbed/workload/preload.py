@@ -16,6 +16,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec  # type: ignore[attr-defined]
 
+from results.contract.texts import counted
 from testbed.errors import TestbedError
 from testbed.wait import wait_for
 from testbed.workload.audit import Audit, Ledger
@@ -329,7 +330,7 @@ class _Readers:
         unknown = [where for where, end in ends.items() if end is None or end <= read[where]]
         if unknown:
             raise TestbedError(
-                f"audit: {len(self.left)} partitions were not read to their end: {why}, among them "
+                f"audit: {counted(len(self.left), 'partition', 'was')} not read to the end: {why}, among them "
                 f"{'-'.join(map(str, min(unknown)))}"
             )
         for where, end in ends.items():

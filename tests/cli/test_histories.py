@@ -129,6 +129,6 @@ def test_from_the_file_to_the_change(monkeypatch, tmp_path, capsys):
     told = capsys.readouterr().out
     for words in ("values", "step", "better", "#20 ← #19", "5 → 6", "+20.0%", "#22"):
         assert words in told
-    assert "1 changes in 1 of 1 series, 24 runs" in told
+    assert "1 change in 1 of 1 series, 24 runs" in told
     assert main(["results", "changes", str(path), "--better", "higher"]) == 0
     assert capsys.readouterr().out == told

@@ -8,7 +8,7 @@ from testbed import __version__
 from testbed.cli.command import commands
 from testbed.cli.commands import plan
 from testbed.cli.main import main
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, reason
 from testbed.paths import state_dir
 from testbed.provision import containers, resources
 from testbed.signals import TerminationGuard
@@ -192,3 +192,10 @@ def test_what_every_start_waits_for_imports_little(code, unwanted):
         [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"], capture_output=True, text=True, check=True
     )
     assert unwanted & set(told.stdout.split()) == set()
+
+
+@pytest.mark.parametrize(
+    ("error", "text"), [(KeyError("schema"), "there is no field 'schema'"), (ValueError("schema 9"), "schema 9")]
+)
+def test_the_reason_of_a_wrong_file_has_no_name_of_an_exception(error, text):
+    assert reason(error) == text

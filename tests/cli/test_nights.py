@@ -75,7 +75,7 @@ def test_codes_say_what_the_night_was(judged, tmp_path, capsys, said, verdict, c
     assert main(["results", "judge", "--store", str(tmp_path)]) == code
     out = capsys.readouterr().out
     assert out.startswith(verdict)
-    assert out.splitlines()[-1].startswith(f"{verdict}  1 scenarios, 1 new runs")
+    assert out.splitlines()[-1].startswith(f"{verdict}  1 scenario, 1 new run")
 
 
 def test_forms(judged, tmp_path, capsys):

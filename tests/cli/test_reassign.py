@@ -230,3 +230,21 @@ def test_set_prints_the_throttle_and_the_limits_that_are_now_wanted(kraft, capsy
     told = capsys.readouterr().out
     assert told.startswith("throttle 30MB/s; replicas of a partition at once: 1, partitions in flight: 2, ")
     assert JobFolder().control(job.id) == JobControl(BatchLimits(1, 2, 1), 30_000_000)
+
+
+def test_a_move_that_ended_before_it_was_cancelled_is_not_called_cancelled(kraft, capsys):
+    job, jobs = stored("batched", Owner.this_process()), JobFolder()
+    for tp, target in MOVED.targets.items():
+        kraft.controller.partitions[tp].replicas = tuple(target)
+
+    def ended():
+        wait_for(lambda: jobs.control(job.id).wish, lambda wish: wish == "cancel", 30, 0.01, "the wish")
+        jobs.remove(job.id)
+
+    process = threading.Thread(target=ended)
+    process.start()
+    assert main(["reassign", "cancel", *HERE]) == 0
+    process.join()
+    told = capsys.readouterr()
+    assert told.err == f"reassignment {job.id} has ended: nothing was left to cancel\n"
+    assert json.loads(told.out)["partitions"] == []

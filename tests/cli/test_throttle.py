@@ -138,9 +138,9 @@ def test_the_throttle_of_a_broker_that_joined_empty_is_not_left_behind(cluster, 
     cluster.isr_lacks = frozenset({3})
     assert main(["throttle", "status", *HERE]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "1 other partitions have throttled replicas out of sync: t-0"
+    assert lines[-1] == "1 other partition has throttled replicas out of sync: t-0"
     assert main(["throttle", "clear", *HERE]) == 64
-    why = "1 partitions have throttled replicas out of sync: these go on unthrottled; --yes removes all throttles"
+    why = "1 partition has throttled replicas out of sync: these go on unthrottled; --yes removes all throttles"
     assert why in capsys.readouterr().err
     assert len(cluster.configs) == 2
     cluster.isr_lacks = frozenset()
@@ -176,7 +176,7 @@ def test_clear_needs_a_yes_while_something_moves_or_belongs_to_somebody(cluster,
     cluster.polls_needed = 99
     assert main(["throttle", "clear", *HERE]) == 64
     assert (
-        "1 partitions are being reassigned, and go on unthrottled; --yes removes all throttles"
+        "1 partition is being reassigned: without a throttle from then on; --yes removes all throttles"
         in capsys.readouterr().err
     )
     cluster.running = {}

@@ -4,6 +4,7 @@ import io
 import json
 import urllib.error
 import urllib.request
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -32,6 +33,8 @@ def test_the_table_has_a_row_for_each_broker():
     assert len(first) == len(HEADER)
     assert first == ("b1", "5.00  10%", "–", "4.90 of 5", "–", "12 ms")
     assert second[0] == "b2 down"
+    silent = replace(reading(problem="gone"), brokers=(replace(BROKER, serves=None),))
+    assert rows(silent)[0][0] == "b1"
 
 
 @pytest.mark.parametrize(
@@ -67,6 +70,9 @@ def test_the_page_and_its_state():
     with watch_page(StubWatch(), "a<b>") as url:
         body = ask(url)
         assert "a&lt;b&gt;" in body and "uPlot" in body and "http://" not in body.split("<script>")[0]
+        # Without an answer nothing is said of moves, nor that a broker is down.
+        assert 'if (problem) return "The cluster does not answer";' in body
+        assert "b.serves === false" in body and "b.serves ?" not in body
         state = json.loads(ask(f"{url}state?since=1"))
         assert [each["at_us"] for each in state["readings"]] == [2_000_000]
         assert state["changes"] == [{"at_us": 2_000_000, "clock": "00:00:02", "text": "t-1</script> has moved"}]

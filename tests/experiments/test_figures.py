@@ -5,7 +5,7 @@ from testbed.experiments.reports import figures
 
 
 def test_the_strict_quota_is_told_as_a_share_and_what_is_unknown_is_left_out():
-    move = SimpleNamespace(quota_bytes_per_s=10e6, model_seconds=50.7, model_why="", kip73_seconds=50.0)
+    move = SimpleNamespace(quota_bytes_per_s=10e6, window_s=11.0, model_seconds=50.7, model_why="", kip73_seconds=50.0)
     run = SimpleNamespace(move=move, run_id="r")
     rates = SimpleNamespace(
         host="b2",
@@ -38,11 +38,11 @@ def test_each_phase_is_told_by_its_own_quota():
         SimpleNamespace(quota_bytes_per_s=8e6, rates=(first,)),
         SimpleNamespace(quota_bytes_per_s=12e6, rates=(second,)),
     )
-    move = SimpleNamespace(quota_bytes_per_s=8e6, model_seconds=None, model_why="", kip73_seconds=0.0)
+    move = SimpleNamespace(quota_bytes_per_s=8e6, window_s=22.0, model_seconds=None, model_why="", kip73_seconds=0.0)
     times = dict.fromkeys(("throttled_s", "moved_s", "done_s", "kip73_ratio"))
     measures = SimpleNamespace(rates=(), phases=phases, kip73_s=0.0, **times)
     told = figures(SimpleNamespace(move=move, run_id="r"), measures)
-    assert [(f.name, f.value) for f in told] == [("highest 11 s, phase 1", 1.0), ("highest 11 s, phase 2", 1.0)]
+    assert [(f.name, f.value) for f in told] == [("highest 22 s, phase 1", 1.0), ("highest 22 s, phase 2", 1.0)]
 
 
 def test_a_run_without_a_move_has_no_figures():

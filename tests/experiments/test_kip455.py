@@ -178,7 +178,7 @@ def test_a_topic_that_is_empty_or_deleted_has_no_records_to_read(monkeypatch, fi
 
 def test_records_that_cannot_be_read_back_are_an_event_of_the_scenario(monkeypatch):
     def audit(*_args, **_named):
-        raise TestbedError("audit: 1 partitions were not read to their end")
+        raise TestbedError("audit: 1 partition was not read to the end")
 
-    why = {"why": "audit: 1 partitions were not read to their end"}
+    why = {"why": "audit: 1 partition was not read to the end"}
     assert read_back(monkeypatch, FILL, {"there": 1}, audit) == (None, [("records.unread", "t", why)], {})

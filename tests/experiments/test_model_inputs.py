@@ -233,7 +233,7 @@ def test_an_audit_has_what_consumers_were_given_and_asks_leaders_of_whole_logs_f
 
 def test_records_that_cannot_be_read_back_leave_the_rest_of_the_run_as_it_is(monkeypatch):
     def audit(*_some, **_more):
-        raise TestbedError("audit: 1 partitions were not read to their end")
+        raise TestbedError("audit: 1 partition was not read to the end")
 
     monkeypatch.setattr(move_environment, "audit", audit)
     events = []
@@ -248,5 +248,5 @@ def test_records_that_cannot_be_read_back_leave_the_rest_of_the_run_as_it_is(mon
     )
     records, live = MoveEnvironment.audit(environment)
     assert records is None and live is not None and live.audits is None
-    why = {"why": "audit: 1 partitions were not read to their end"}
+    why = {"why": "audit: 1 partition was not read to the end"}
     assert events == [("note", "the records were not read back", why)]

@@ -39,10 +39,10 @@ def test_moves_that_were_cancelled_are_cancelled_as_long_after_they_began(tmp_pa
     ("ends", "cancelled_s", "said"),
     [
         # The other move of the topic goes on, or its end is not known.
-        ([(40, 0, "[2, 1]"), (70, 1, "[4, 2]")], None, ["1 moves were cancelled while others of their topic went on"]),
-        ([(40, 0, "[2, 1]")], None, ["1 moves were cancelled while others of their topic went on"]),
+        ([(40, 0, "[2, 1]"), (70, 1, "[4, 2]")], None, ["1 move was cancelled while others of the topic went on"]),
+        ([(40, 0, "[2, 1]")], None, ["1 move was cancelled while others of the topic went on"]),
         ([(40, 1, "[4, 2]"), (70, 0, "[2, 1]")], 70.0, []),
-        ([(40, 1, "[2, 3]"), (70, 0, "[2, 1]")], 70.0, ["the moves of 1 topics were cancelled over up to 30.0 s"]),
+        ([(40, 1, "[2, 3]"), (70, 0, "[2, 1]")], 70.0, ["the moves of 1 topic were cancelled over up to 30.0 s"]),
         ([(40, 0, "[4, 2]"), (70, 1, "[4, 2]")], None, []),
     ],
 )
@@ -62,7 +62,7 @@ def test_a_move_that_another_one_replaced_is_not_cancelled():
     moves = [BEGINS.format(0, f"[{new}, 2, 1]", "[1]", f"[{new}]", "t") for new in (4, 3)]
     found = capture(TOPICS + ROWS, logged(*zip((0, 40), moves, strict=True)), plan(("t", 0, [4, 2]))).cluster
     assert found.topics["t"].cancelled_s is None
-    note = "1 moves were replaced by others, the first of them 40.0 s after the first move began"
+    note = "1 move was replaced by others, the first of them 40.0 s after the first move began"
     assert any(each.startswith(note) for each in found.notes)
 
 

@@ -79,10 +79,10 @@ def test_the_files_of_a_cluster_with_kraft():
     assert found.outages == (BrokerOutage(4, 42.0, 75.0),)
     assert [note.partition(":")[0] for note in found.notes] == [
         "1 log dirs had an error; the replay has them whole",
-        "the partitions of 1 topics began to move over up to 12.5 s; the replay moves each topic at once",
-        "the ISRs of 1 partitions shrank from 50.1 s to 50.1 s after the first move began; the replay has those of its "
+        "the partitions of 1 topic began to move over up to 12.5 s; the replay moves each topic at once",
+        "the ISRs of 1 partition shrank from 50.1 s to 50.1 s after the first move began; the replay has those of its "
         "own brokers",
-        "the ISRs of 1 partitions grew from 149.7 s to 149.7 s after the first move began; the replay has those of its "
+        "the ISRs of 1 partition grew from 149.7 s to 149.7 s after the first move began; the replay has those of its "
         "own brokers",
         "1 outages of brokers are not during these moves, or of other brokers",
         "what clients write is not in these files, so the replay has no load",
@@ -293,7 +293,7 @@ def test_topics_are_chosen_as_in_a_capture():
     )
     assert refused(*files, topics=["clicks"]).startswith("what moves is not captured: orders; name a topic that moves")
     found = capture(*files, plan(("__consumer_offsets", 0, [1]))).cluster
-    assert "1 partitions of other topics move: internal ones, or those that --topic omits" in found.notes
+    assert "1 partition of other topics moves: internal ones, or those that --topic omits" in found.notes
 
 
 def test_settings_and_rates_that_are_none_are_left_out_with_a_remark():

@@ -197,3 +197,64 @@ def test_a_run_is_judged_again_from_the_store_alone(tmp_path):
     assert judge(store.manifest(run_id), store.samples(run_id), store.events(run_id)).criteria == judged.criteria
     assert {c.name: c.verdict for c in judged.criteria}["timeline"] == "inconclusive"
     assert recompute(None, store).judgements[run_id].criteria == judged.criteria
+
+
+def charts_of(samples):
+    return render_incident(a_run(), samples_table(samples), recorded()[1], CRITERIA)["charts"]
+
+
+def test_a_gap_breaks_a_curve_and_is_no_row_of_the_table():
+    """Lines went straight through an outage. A throttle that was removed and set again seemed to hold in between."""
+    seen = [t for t in range(20) if not 5 <= t <= 12]
+    samples = [Sample(at(t), "driver", "move.moved", t / 20, "orders") for t in seen]
+    samples += [Sample(at(t), "b2", "quota.follower.rate", -1.0 if 5 <= t <= 12 else 5e6) for t in range(20)]
+    charts = charts_of(samples)
+    assert charts["gap_s"] == 3
+    for panel in charts["panels"]:
+        (line,) = panel["lines"]
+        assert [t for t, v in zip(panel["t"], line["values"], strict=True) if v is None] == [8.5]
+    page = render(a_run(), samples_table(samples), recorded()[1], CRITERIA, judge(a_run(), *recorded()).measures)
+    assert "<td>8.5</td>" not in page
+    script = incident_script(page)
+    assert "spanGaps: true" not in script and "made.fill(undefined" in script
+
+
+def test_a_chart_of_zeros_has_an_axis_with_different_labels():
+    """The axis went from 0 to 1e-9, and each of its labels was 0."""
+    samples = [Sample(at(t), "driver", "move.moved", 0.0, "orders") for t in range(5)]
+    page = render(a_run(), samples_table(samples), recorded()[1], CRITERIA, judge(a_run(), *recorded()).measures)
+    assert "|| 1) * 1.08" in incident_script(page)
+
+
+def incident_script(page):
+    return next(text for text in re.findall(r"<script>(.*?)</script>", page, re.DOTALL) if "gap_s" in text)
+
+
+def test_a_table_has_no_powers_of_ten():
+    slow = [Sample(at(5), "producer-1", "client.produce.latency", 3.0, label="12345678")]
+    page = render(a_run(), samples_table(slow), recorded()[1], CRITERIA, judge(a_run(), *recorded()).measures)
+    assert "e+04" not in page
+
+
+@pytest.mark.parametrize(
+    ("observed", "unit", "shown"),
+    [
+        (0.8532, "fraction", "85.3 %"),
+        (3.2e9, "bytes", "3.2 GB"),
+        (1.0, "partitions", "1 partition"),
+        (2.0, "partitions", "2 partitions"),
+        (0.5, "of declared", "0.5 of declared"),
+        (2.0, "wrong", "2 wrong"),
+    ],
+)
+def test_an_observed_value_has_the_form_of_all_reports(observed, unit, shown):
+    finding = replace(CRITERIA[0], observed=observed, unit=unit)
+    (row,) = render_incident(a_run(), *recorded(), [finding])["rows"]
+    assert row.observed == shown
+
+
+def test_a_long_name_of_an_entry_is_not_drawn_beyond_the_picture():
+    page = render(a_run(), *recorded(), CRITERIA, judge(a_run(), *recorded()).measures)
+    script = incident_script(page)
+    assert "x >= w ? x - w : right - w" in script
+    assert 'label.slice(0, -2) + "…"' in script

@@ -88,8 +88,9 @@ def test_when_all_refuse_it_is_tried_for_as_long_as_there_is_time(brokers, conne
 def test_what_has_been_sent_is_not_sent_again(brokers, connection):
     for broker in brokers:
         broker.hang_up = True
-    with pytest.raises(UnreachableError, match="NETWORK_EXCEPTION"):
+    with pytest.raises(UnreachableError, match="NETWORK_EXCEPTION") as told:
         connection.send("describe", request(), None)
+    assert "Error(" not in str(told.value) and "KafkaConnectionError" not in str(told.value)
     assert sum(broker.asked for broker in brokers) == 1
 
 
@@ -112,8 +113,28 @@ def test_what_listens_but_does_not_answer_is_told_from_what_is_not_there():
             UnreachableError, match="something listens there but does not answer as a PLAINTEXT listener"
         ):
             Connection(place, 2, "test")
-    with pytest.raises(UnreachableError, match=f"broker bootstrap-0 at {place}: 111 ECONNREFUSED"):
+    with pytest.raises(UnreachableError) as refused:
         Connection(place, 2, "test")
+    assert str(refused.value) == (
+        f"cluster at {place} within 2 s: NO_ANSWER (broker bootstrap-0 at {place}: 111 ECONNREFUSED)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (client_errors.KafkaConnectionError(), "the connection ended before the answer"),
+        (client_errors.KafkaConnectionError("closed"), "closed"),
+        (client_errors.KafkaTimeoutError(), "no answer in time"),
+    ],
+)
+def test_no_message_has_the_name_of_an_exception(error, words):
+    def fail():
+        raise error
+
+    with pytest.raises(UnreachableError) as told:
+        connected(None).call("describe", fail)
+    assert str(told.value) == f"describe: NETWORK_EXCEPTION ({words})"
 
 
 class NoController:

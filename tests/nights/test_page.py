@@ -2,12 +2,14 @@
 
 import json
 
+import pyarrow as pa
 import pytest
 
 from results.compare.log_lines import NewLines
 from results.nights.night import Night
 from results.nights.policies import Mute, Policies
-from results.nights.recent_values import RecentValues
+from results.nights.recent_values import RecentValues, newest_of
+from results.nights.render import lines
 from results.nights.scenarios import scenarios
 from results.nights.state import SeriesState, SeriesVerdict
 from results.nights.values import FAILED
@@ -135,3 +137,20 @@ def test_an_empty_store_has_a_page():
     assert data["scenarios"] == []
     assert "No series has changed." in text
     assert read.open == []
+
+
+def test_a_run_without_kafka_has_the_commit_as_its_version(about):
+    """The plays of `bench` have no Kafka: their page named nothing that had changed."""
+    rows = [
+        {"series": "s", "at": i, "run_id": f"r{i}", "kafka": kafka, "commit": commit, "value": float(i)}
+        for i, (kafka, commit) in enumerate([("", "0123456789abcdef"), ("", None), ("4.3.1", "0123456789abcdef")])
+    ]
+    types = {"series": pa.string(), "at": pa.int64(), "run_id": pa.string()}
+    schema = pa.schema(types | {"kafka": pa.string(), "commit": pa.string(), "value": pa.float64()})
+    (newest,) = newest_of(pa.Table.from_pylist(rows, schema=schema), 2).to_pylist()
+    assert newest["kafka"] == ["", "4.3.1"]
+    (newest,) = newest_of(pa.Table.from_pylist(rows, schema=schema), 3).to_pylist()
+    assert newest["kafka"] == ["testbed 0123456789ab", "", "4.3.1"]
+    state = SeriesState("aaa", said=SeriesVerdict("OK", runs=40))
+    (told,) = lines(scenarios(Night((about("aaa", kafka=""),), {"aaa": state})))
+    assert told.endswith("1 series")

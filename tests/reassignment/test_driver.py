@@ -180,7 +180,7 @@ def test_cancel_on_error_cancels_what_has_not_arrived(admin: FakeAdmin, journals
 def test_refused_while_another_reassignment_runs(admin: FakeAdmin, journals: JournalFolder) -> None:
     admin.running = {CONTROL: (2,)}
     with (
-        pytest.raises(DriverError, match=r"1 partitions are being reassigned already \(control-0\)"),
+        pytest.raises(DriverError, match=r"1 partition is being reassigned already \(control-0\)"),
         Driver(admin, journals) as driver,
     ):
         driver.execute(PLAN, 1000)

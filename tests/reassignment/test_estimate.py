@@ -217,7 +217,8 @@ def test_what_is_listed_already_counts_also_where_it_does_not_move() -> None:
     found = observe(admin, plan, 10, clock.pauses)
     assert _inbound(found) == pytest.approx({(2, "receive"): 5 * MB, (1, "transmit"): 4 * MB})
     assert found.cautions == (
-        "2 partitions that do not move are listed as throttled (other, t): the quotas count what their followers fetch",
+        "2 partitions are listed as throttled without being moved (other, t): the quotas "
+        "count what followers fetch there",
     )
     assert len(found.copies) == 1
     with pytest.raises(InfeasibleError, match=r"never makes progress: broker 2 \(receive\) 5MB/s come in"):
@@ -256,7 +257,7 @@ def test_topics_whose_lists_the_user_may_not_read_are_a_caution() -> None:
     admin.hook = hook
     found = observe(admin, Plan({T0: (2, 3)}), 1, clock.pauses)
     assert found.cautions == (
-        "the lists of 1 topics cannot be read (other): what these list already is not in the estimate",
+        "the lists of 1 topic cannot be read (other): what these list already is not in the estimate",
     )
     assert [copy.receiving for copy in found.copies] == [(3,)]
 
@@ -269,6 +270,6 @@ def test_refused_while_a_reassignment_runs_and_when_a_target_is_dead_or_unknown(
     with pytest.raises(PlanError, match="nope-0 does not exist"):
         observe(admin, Plan({TopicPartition("nope", 0): (1,)}), 1, clock.pauses)
     admin.running = {T0: (2, 3)}
-    with pytest.raises(PlanError, match=r"1 partitions are being reassigned already \(t-0\)"):
+    with pytest.raises(PlanError, match=r"1 partition is being reassigned already \(t-0\)"):
         observe(admin, Plan({T0: (2, 3)}), 1, clock.pauses)
     assert clock.now_s == 1000

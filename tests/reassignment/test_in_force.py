@@ -76,6 +76,24 @@ def test_a_throttle_of_a_replica_that_catches_up_is_not_left_behind(
     assert read_status(cluster, journals).catching_up == ()
 
 
+@pytest.mark.parametrize("dead", [False, True])
+def test_a_listed_replica_of_a_broker_without_an_answer_may_be_throttled(dead: bool, journals: JournalFolder) -> None:
+    """Only the broker itself reports its rate: `status` said that what is set throttles nothing."""
+    cluster = WithDefault({TopicPartition("t", 0): (1, 2)})
+    cluster.configs = {TOPIC: {FOLLOWER_REPLICAS: "0:2"}, ConfigResource.broker(2): {FOLLOWER_RATE: "10"}}
+    cluster.isr_lacks = frozenset({2})
+
+    def hook(call: str, args: tuple[object, ...]) -> None:
+        if call == "broker_configs" and args == (2,):
+            raise UnreachableError("broker 2", "REQUEST_TIMED_OUT")
+
+    if dead:
+        cluster.broker_ids = (1, 3)
+    cluster.hook = hook
+    state = read_status(cluster, journals)
+    assert (state.catching_up, state.left_behind) == ((TopicPartition("t", 0),), False)
+
+
 def test_a_broker_that_has_not_applied_a_list_or_gives_no_answer_is_named(
     throttled: WithDefault, journals: JournalFolder
 ) -> None:
@@ -158,3 +176,10 @@ def test_the_journals_of_this_cluster_are_part_of_the_state(throttled: WithDefau
     journals.write(here)
     journals.write(elsewhere)
     assert read_status(throttled, journals).journals == (here,)
+
+
+def test_what_a_living_process_has_set_is_not_left_behind_between_two_batches(
+    throttled: WithDefault, journals: JournalFolder
+) -> None:
+    journals.write(ThrottleJournal.new("b:1", "fake-cluster", ()))
+    assert not read_status(throttled, journals).left_behind

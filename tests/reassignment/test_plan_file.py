@@ -74,7 +74,7 @@ def test_reads_and_writes_the_format_of_kafka_reassign_partitions() -> None:
                 "version": 1,
                 "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["a", "b"]}],
             },
-            "partitions[0].log_dirs: 2 log dirs for 1 replicas; must be one each",
+            "partitions[0].log_dirs: 2 log dirs for 1 replica; must be one each",
         ),
         (
             {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": "a"}]},

@@ -1,14 +1,16 @@
 """Following a move on a fake cluster: lag, rates against quotas, what is raised and what is put back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fakes.admin import FakeAdmin
 
+from testbed.cli.throttle_report import event_text
 from testbed.kafka.command_config import CommandConfig
 from testbed.kafka.errors import LogDirError, UnreachableError
-from testbed.kafka.types import ConfigResource, Reassignment, ReplicaLog, TopicPartition
+from testbed.kafka.types import ConfigResource, PartitionState, Reassignment, ReplicaLog, TopicPartition
 from testbed.owner import Owner
 from testbed.reassignment import auto_raise
 from testbed.reassignment.auto_raise import MonitorEvent, ThrottleRaise, ThrottleRaiser, next_rate, watch
@@ -239,6 +241,63 @@ def test_what_was_raised_is_put_back_after_an_interrupt(journals: JournalFolder)
         follow(cluster, journals, most=25 * MB, each=each)
     assert cluster.rates() == [str(4 * MB)] * 4
     assert journals.ids() == []
+
+
+def test_the_quota_of_a_broker_without_an_answer_is_not_known_and_raising_goes_on(journals: JournalFolder) -> None:
+    """From its silence `watch` concluded that no throttle is in force, and raised nothing afterwards."""
+    cluster = Cluster(inbound_mb=6, quota_mb=4)
+
+    def hook(call: str, args: tuple[object, ...]) -> None:
+        if cluster.now_s < 30 and call == "broker_configs" and args[0] in (1, 2):
+            raise UnreachableError(f"describe the configuration of broker {args[0]}", "REQUEST_TIMED_OUT")
+
+    cluster.hook = hook
+    told = follow(cluster, journals, most=25 * MB)
+    first, *_, last = looks(told)
+    assert (first.silent, {rate.quota_bytes_per_s for rate in first.rates}) == ((1, 2), {None})
+    shown = event_text(first)
+    assert "(quota not known)" in shown and "(no quota)" not in shown
+    assert not [one for one in told if isinstance(one, str)]
+    assert any(isinstance(one, ThrottleRaise) for one in told) and last.done
+
+
+def test_a_broker_that_does_not_answer_a_raise_is_told_and_the_watching_goes_on(journals: JournalFolder) -> None:
+    cluster = Cluster(inbound_mb=6, quota_mb=4)
+    refused = iter(range(1))
+
+    def hook(call: str, _args: tuple[object, ...]) -> None:
+        if call == "alter_configs" and next(refused, None) is not None:
+            raise UnreachableError("alter the configuration of broker 1", "REQUEST_TIMED_OUT")
+
+    cluster.hook = hook
+    told = follow(cluster, journals, most=25 * MB)
+    assert [one for one in told if isinstance(one, str)] == ["alter the configuration of broker 1: REQUEST_TIMED_OUT"]
+    assert any(isinstance(one, ThrottleRaise) for one in told) and looks(told)[-1].done
+    assert cluster.rates() == [str(4 * MB)] * 4
+
+
+@pytest.mark.parametrize("begin_s", [0, 10])
+def test_a_leader_that_is_missing_or_silent_for_a_while_makes_no_move_stuck(
+    begin_s: int, journals: JournalFolder
+) -> None:
+    """What was missing counted as nothing: the lag was lowest then, and the move seemed stuck afterwards."""
+    cluster = Cluster(whole_mb=600)
+
+    def hook(call: str, args: tuple[object, ...]) -> None:
+        if begin_s <= cluster.now_s < begin_s + 3 and call == "log_dirs" and args == ((1,),):
+            raise UnreachableError("describe the log folders of broker 1", "REQUEST_TIMED_OUT")
+
+    def states(topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
+        found = FakeAdmin.partitions(cluster, topics)
+        if begin_s and begin_s <= cluster.now_s < begin_s + 3:
+            return {tp: replace(state, leader=None) for tp, state in found.items()}
+        return found
+
+    cluster.hook = hook
+    cluster.partitions = states  # type: ignore[method-assign]
+    found = looks(follow(cluster, journals))
+    assert found[-1].done
+    assert not [look for look in found if look.stall]
 
 
 def test_a_silent_broker_and_a_silent_cluster_are_told_and_the_watching_goes_on(journals: JournalFolder) -> None:

@@ -53,3 +53,18 @@ def test_the_report_shows_them_and_each_nics_use():
     text = " ".join("".join(Page(render(run.manifest, samples, run.events, criteria, measures)).text).split())
     assert "Partitions being reassigned: at most 5" in text
     assert "Highest second" in text
+
+
+def test_a_label_of_a_short_move_is_the_time_of_its_place():
+    """A mark at 2.5 s had the label *2 s*, one at 7.5 s the label *8 s*."""
+    run, measures, samples = stepped(((0.0, 5), (5.0, 2), (10.0, 0)))
+    flying, *_ = flights(measures, RunSeries(samples, run.events))
+    assert [label for _x, label in flying.across] == ["0 s", "2.5 s", "5 s", "7.5 s"]
+
+
+def test_the_picture_has_the_width_of_the_page():
+    """In a column of three its labels were 4 px high."""
+    run, measures, samples = stepped(LEVELS)
+    criteria = judge(run.manifest, samples, run.events).criteria
+    text = render(run.manifest, samples, run.events, criteria, measures)
+    assert text.index('id="flight-h"') < text.index('<div class="pair">') < text.index('id="nic-h"')

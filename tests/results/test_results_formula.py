@@ -30,6 +30,13 @@ def test_bars_are_as_long_as_the_seconds_and_marks_as_the_formula():
     assert tiered.y > disk.y
 
 
+def test_a_long_name_ends_before_its_bar():
+    name = "storage=tiered size=1GB partitions=100 load=5MB/s fetch=tuned"
+    short, long = (formula_picture([combination(label, 20.0, 16.0)]) for label in ("disk", name))
+    assert short.left == 330
+    assert 7 * len(name) < long.left < long.left + long.lines[0].width <= long.width - 190
+
+
 def test_what_has_no_formula_has_no_picture():
     assert formula_picture([Combination("a", (), {}, {"move-seconds": 1.0}, {"move-seconds": (1.0, 1.0)})]) is None
 

@@ -16,8 +16,9 @@ from results.contract.logs import HostLog, LogFinding
 from results.contract.manifest import Records
 from results.contract.schema import Sample, samples_table
 from results.report import render
-from results.report.page import answer, figures, question, tidy
+from results.report.page import answer, figures, observed, question, tidy
 from results.report.render import embedded
+from results.report.traffic import latency
 from tests.results.moves import simulate
 from tests.results.scenes import bounce, live_change, one_to_two
 from tests.results.synthetic import EPOCH_US
@@ -309,3 +310,40 @@ def test_every_chart_has_the_unit_in_which_its_table_gives_the_same_value():
     latency = charts["client-produce"]
     assert f"{max(v for v in latency['p99'] if v is not None):g} ms" in during[:6]
     assert "99 %, ms" in cells
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (0.0, "logs", "0 logs"),
+        (1.0, "partitions", "1 partition"),
+        (2.0, "shrinks", "2 shrinks"),
+        (2.0, "metrics that are always 0", "2 metrics that are always 0"),
+        (1.0, "of quota", "1.000 of quota"),
+    ],
+)
+def test_a_count_has_no_decimals(make_run, value, unit, shown):
+    """The reports of healthy runs said *0.000 logs*."""
+    finding = replace(make_run().judged().criteria[0], observed=value, unit=unit)
+    assert observed(finding) == shown
+
+
+def test_a_latency_just_below_a_second_has_no_power_of_ten():
+    assert [latency(us) for us in (999_400, 999_600, 1_000_000)] == ["999 ms", "1.00 s", "1.00 s"]
+
+
+def test_the_script_takes_the_most_of_long_series():
+    """An argument for each reading is more than a call takes, from some hours on: the chart was not drawn."""
+    own = (VENDOR.parent / "templates" / "report.js").read_text()
+    assert not re.search(r"Math\.(max|min)\(.*\.\.\.(c\.|seen)(?!levels)", own)
+
+
+def test_the_key_names_every_curve_and_not_by_its_colour_alone(make_run):
+    run = make_run()
+    text = report(run)
+    assert "1 s, control" in text
+    without = replace(run.judged().measures, controls=())
+    assert "1 s, control" not in render(run.manifest, run.samples, run.events, run.judged().criteria, without)
+    style = (VENDOR.parent / "templates" / "report.css").read_text()
+    assert re.search(r"\.swatch\.p99 \{[^}]*dashed", style)
+    assert 'line("p99", [6, 3])' in text

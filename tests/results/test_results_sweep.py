@@ -105,3 +105,12 @@ def test_names_cannot_break_the_page_or_the_table():
     lines = as_markdown(page).splitlines()
     assert lines[0].startswith("| rate | fetch | passed | observed ÷ quota |")
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {8}
+
+
+def test_long_names_of_groups_do_not_cover_each_other():
+    names = [f"topologies/of/mine/brokers-{number}.yaml" for number in range(8)]
+    drawn = picture(sweep(*(combination(name, "tuned") for name in names)))
+    assert [label[0] for _x, label in drawn.groups] == ["…"] * 8
+    assert len({label for _x, label in drawn.groups}) == 8
+    apart = drawn.groups[1][0] - drawn.groups[0][0]
+    assert all(7 * len(label) <= apart + 1 for _x, label in drawn.groups)

@@ -122,5 +122,5 @@ def test_what_producers_waited_is_told_before_and_during(passed):
 def test_a_suite_that_passed_says_so(passed):
     run, judgement = passed
     whole = page(case("a", "pass", run, judgement), ending="pass")
-    assert answer(whole) == "1 of 1 cases passed."
+    assert answer(whole) == "1 of 1 case passed."
     assert "<span>Pass</span></h1>" in render_suite(whole)

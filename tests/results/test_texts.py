@@ -2,7 +2,7 @@
 
 import pytest
 
-from results.contract.texts import and_more, plural, shortened
+from results.contract.texts import and_more, counted, digits, plural, shortened
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,16 @@ def test_what_is_left_out_has_a_name_where_the_list_gives_none():
 
 def test_one_thing_is_no_plural():
     assert [plural(count, "run") for count in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
+
+
+@pytest.mark.parametrize(("verb", "of_two"), [("is", "are"), ("was", "were"), ("has", "have"), ("moves", "move")])
+def test_a_verb_agrees_with_its_number(verb, of_two):
+    told = [counted(count, "run", verb) for count in (0, 1, 2)]
+    assert told == [f"0 runs {of_two}", f"1 run {verb}", f"2 runs {of_two}"]
+
+
+def test_a_large_number_has_no_power_of_ten():
+    """A wait of 31 s was `3.1e+04 ms` in a comparison."""
+    assert [digits(value) for value in (31_000, 12_345.6, 999.96, 0.25, 0.0)] == ["31000", "12350", "1000", "0.25", "0"]
+    assert (digits(1500.0, 3, "+"), digits(-1500.0, 3, "+"), digits(1.5, 3, "+")) == ("+1500", "-1500", "+1.5")
+    assert (digits(2.5e30), digits(float("inf"))) == ("2.5e+30", "inf")

@@ -1,6 +1,7 @@
 """`testbed bench` with commands that end at once: what is kept of a play, and what is said of it."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from results.nights.ingest import rows_of
 from results.report.render import render
 from testbed.cli.main import main
 from testbed.runner import bench
-from testbed.runner.bench import TimedCommand, chosen
+from testbed.runner.bench import CommandTiming, TimedCommand, chosen, run_bench
 
 QUICK = (
     TimedCommand("version", "the program starts", ("--version",), limit_s=60.0),
@@ -86,3 +87,20 @@ def test_what_comes_up_goes_away_in_the_same_group():
     for figure in chosen(["status-two-brokers"]):
         assert figure.together == "two-brokers"
     assert [figure.words[0] for figure in chosen(["up-two-brokers"])] == ["up", "status", "down"]
+
+
+def test_an_interruption_leaves_no_testbed(monkeypatch, quick):
+    """Ctrl-C in `status` left the brokers of `up` running."""
+    played = []
+
+    def play(figure, testbed):
+        played.append(figure.words[0])
+        if figure.words[0] == "status":
+            raise KeyboardInterrupt
+        return CommandTiming(figure, datetime.now(UTC), 0.1, 0.1, 0)
+
+    monkeypatch.setattr(bench, "FIGURES", bench._standing("two-brokers", "two brokers"))
+    monkeypatch.setattr(bench, "play", play)
+    with pytest.raises(KeyboardInterrupt):
+        run_bench((), 1, str(quick), lambda _line: None)
+    assert played == ["up", "status", "down"]

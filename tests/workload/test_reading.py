@@ -160,7 +160,7 @@ def test_it_is_given_up_when_nothing_comes_any_more_and_not_before(consumers, mo
     consumers.stuck = frozenset({4})
     now = iter(range(10_000))
     monkeypatch.setattr(preload.time, "monotonic", lambda: float(next(now)))
-    said = r"audit: 1 partitions were not read to their end: nothing came for 5 s, among them t-4"
+    said = r"audit: 1 partition was not read to the end: nothing came for 5 s, among them t-4"
     with pytest.raises(TestbedError, match=said):
         preload.audit(["b1:9092"], [FILL], patience_s=5.0)
     assert not any(each.messages or each.open for each in consumers.made)  # all that was there was read first
@@ -179,7 +179,7 @@ def test_what_a_leader_has_and_does_not_give_is_lost_and_named(consumers):
 @pytest.mark.parametrize(("leader", "remote"), [(None, False), (7, False), (10, True)])
 def test_what_no_leader_says_to_have_or_an_object_store_has_is_not_known(consumers, leader, remote):
     consumers.stuck, consumers.gives, consumers.leader = frozenset({4}), 7, leader
-    with pytest.raises(TestbedError, match="audit: 1 partitions were not read to their end"):
+    with pytest.raises(TestbedError, match="audit: 1 partition was not read to the end"):
         preload.audit(["b1:9092"], [FILL], patience_s=0.05, remote=remote)
 
 
@@ -187,7 +187,7 @@ def test_leaders_are_not_asked_any_more_when_one_does_not_answer(consumers, monk
     consumers.stuck, consumers.gives = frozenset({1, 3, 4}), 7
     asked = []
     monkeypatch.setattr(FakeConsumer, "get_watermark_offsets", lambda _self, where, timeout: asked.append(where))
-    with pytest.raises(TestbedError, match="audit: 3 partitions were not read to their end"):
+    with pytest.raises(TestbedError, match="audit: 3 partitions were not read to the end"):
         preload.audit(["b1:9092"], [FILL], patience_s=0.05)
     assert len(asked) == 1
 

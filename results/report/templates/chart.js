@@ -8,18 +8,22 @@ const chart = (() => {
   const font = (px) => px + "px " + colour("sans");
   const signed = (v) => (v < 0 ? "−" + -v : "" + v);
 
-  // Labels that would collide go to the next row. `pos` is from seconds to CSS pixels, `right` the plot's edge.
+  const wide = (label) => scratch.measureText(label).width + 8;
+
+  // Labels that would collide go to the next row. One wider than the picture is cut: the table of the timeline has it.
+  // `pos` is from seconds to CSS pixels, `right` the plot's edge.
   function placed(marks, pos, right) {
     const ends = [];
     scratch.font = font(11.5);
     return marks.slice().sort((a, b) => a.t - b.t).map((m) => {
-      const w = scratch.measureText(m.label).width + 8;
+      let label = m.label, w = wide(label);
+      while (w > right && label.length > 1) { label = label.slice(0, -2) + "…"; w = wide(label); }
       let x = pos(m.t) + 4;
-      if (x + w > right) x -= w;
+      if (x + w > right) x = x >= w ? x - w : right - w;
       let row = 0;
       while (row < ends.length && ends[row] > x) row++;
       ends[row] = x + w;
-      return { ...m, x, row };
+      return { ...m, label, x, row };
     });
   }
 
@@ -63,6 +67,8 @@ const chart = (() => {
     };
   }
 
+  // Not Math.max of all: the readings of hours are more arguments than a call takes.
+  const most = (values) => values.reduce((found, v) => Math.max(found, v ?? 0), 0);
   const size = (id) => {
     const host = document.getElementById("plot-" + id), width = Math.max(240, host.clientWidth);
     return { host, width, narrow: width < 560 };
@@ -93,5 +99,5 @@ const chart = (() => {
   }
 
   const data = JSON.parse(document.getElementById("charts").textContent);
-  return { data, colour, font, above, markLines, markLabels, readout, size, axis, timeAxis, timeScale, cursor, show, keepDrawn };
+  return { data, colour, font, most, above, markLines, markLabels, readout, size, axis, timeAxis, timeScale, cursor, show, keepDrawn };
 })();

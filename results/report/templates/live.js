@@ -12,7 +12,8 @@
   const element = (tag, text) => { const made = document.createElement(tag); made.textContent = text; return made; };
   const plots = new Map();
 
-  function moveText(move) {
+  function moveText({ move, problem }) {
+    if (problem) return "The cluster does not answer";
     if (move == null) return "No partition moves";
     const left = (move.lag_bytes / 1e6).toFixed(1) + " MB left";
     const when = move.stalled ? ", stalled" : move.remaining_s == null ? "" : ", about " + Math.round(move.remaining_s) + " s";
@@ -20,7 +21,7 @@
   }
 
   function syncText(reading) {
-    if (reading.problem) return "The cluster does not answer: " + reading.problem;
+    if (reading.problem) return reading.problem;
     if (!reading.under_replicated) return "All replicas are in sync.";
     return `${reading.under_replicated} of ${reading.partitions} partitions lack replicas in sync.`;
   }
@@ -28,8 +29,8 @@
   function table(reading) {
     byId("brokers").replaceChildren(...reading.brokers.map((b) => {
       const row = document.createElement("tr");
-      row.className = b.serves ? "" : "down";
-      const head = element("th", b.serves ? b.host : b.host + " (does not serve)");
+      row.className = b.serves === false ? "down" : "";
+      const head = element("th", b.serves === false ? b.host + " (does not serve)" : b.host);
       head.scope = "row";
       const cells = [mb(b.sent), share(b.sent, b.sends_at_most), mb(b.received), share(b.received, b.receives_at_most),
         mb(b.leader_rate), mb(b.leader_quota), mb(b.follower_rate), mb(b.follower_quota),
@@ -44,6 +45,8 @@
     const place = document.createElement("div");
     caption.append(element("h3", host));
     place.className = "plot";
+    place.setAttribute("role", "img");
+    place.setAttribute("aria-label", `Throttled replication of ${host}. The newest values are in the table of brokers.`);
     figure.append(caption, place);
     byId("charts").append(figure);
     const axis = { stroke: () => colour("soft"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false } };
@@ -52,7 +55,7 @@
       width: Math.max(240, place.clientWidth), height: 180, legend: { show: false },
       axes: [{ ...axis, size: 30, space: 70, values: (u, v) => v.map(clock) }, { ...axis, size: 64, values: (u, v) => v.map((x) => x + " MB/s") }],
       scales: { y: { range: (u, lo, hi) => [0, Math.max(1, hi || 0) * 1.08] } },
-      series: [{}, line("mean", 2), line("control", 2), line("quota", 1.5, { dash: [6, 4] })],
+      series: [{}, line("mean", 2), line("control", 2, { dash: [2, 3] }), line("quota", 1.5, { dash: [6, 4] })],
     }, [[], [], [], []], place);
   }
 
@@ -69,7 +72,7 @@
   function show() {
     const last = readings[readings.length - 1];
     byId("clock").textContent = clock(last.at_us / 1e6) + " UTC";
-    byId("move").textContent = moveText(last.move);
+    byId("move").textContent = moveText(last);
     byId("sync").textContent = syncText(last);
     table(last);
     draw();

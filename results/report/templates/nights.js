@@ -21,11 +21,19 @@
     return made;
   };
   const icons = Object.fromEntries([...$("#icons").content.children].map((e) => [e.dataset.state, e.firstElementChild]));
+  const version = (i) => data.versions[i].replace(/^(?=\d)/, "Kafka ");
   const kind = (change) => (change.cause ? "env" : change.worse ? "worse" : "better");
   const tint = (change) => colour({ env: "inconclusive", worse: "fail", better: "pass" }[kind(change)]);
   const newest = (series) => series.changes.find((c) => c.tonight);
 
-  // One chart for both sizes: points, the level between changes, a line where each change begins and where Kafka changed.
+  // Five values from low to high, with as many digits as tell them apart.
+  function axis(low, high) {
+    const largest = Math.max(Math.abs(low), Math.abs(high));
+    const digits = Math.min(15, Math.max(4, Math.ceil(Math.log10(4 * largest / (high - low))) + 2));
+    return [0, 1, 2, 3, 4].map((k) => low + (high - low) * k / 4).map((v) => [v, sign(String(+v.toPrecision(digits)))]);
+  }
+
+  // One chart for both sizes: points, the level between changes, a line where each change begins and where the version changed.
   function draw(canvas, row, big, at, [width, height] = [canvas.clientWidth, canvas.clientHeight]) {
     const px = devicePixelRatio || 1;
     if (!width) return null;
@@ -34,9 +42,11 @@
     ctx.scale(px, px);
     const known = values.filter((v) => v != null);
     if (!known.length) return null;
-    const left = big ? 64 : 2, right = width - (big ? 8 : 4), top = big ? 26 : 5, bottom = height - (big ? 26 : 5);
+    ctx.font = `12px ${colour("sans")}`;
     let low = Math.min(...known), high = Math.max(...known);
     if (low === high) { low -= Math.abs(low) * 0.05 || 1; high += Math.abs(high) * 0.05 || 1; }
+    const scale = big ? axis(low, high) : [], room = Math.max(0, ...scale.map(([, label]) => ctx.measureText(label).width));
+    const left = big ? Math.max(64, room + 14) : 2, right = width - (big ? 8 : 4), top = big ? 26 : 5, bottom = height - (big ? 26 : 5);
     const first = values.findIndex((v) => v != null), count = values.length;
     const X = (i) => left + (i - first + 0.5) / (count - first) * (right - left);
     const Y = (v) => bottom - (v - low) / (high - low) * (bottom - top);
@@ -44,13 +54,13 @@
       ctx.strokeStyle = name; ctx.lineWidth = wide; ctx.setLineDash(dash);
       ctx.beginPath(); ctx.moveTo(x, big ? top - 8 : 0); ctx.lineTo(x, big ? bottom + 4 : height); ctx.stroke(); ctx.setLineDash([]);
     };
-    ctx.font = `12px ${colour("sans")}`; ctx.fillStyle = colour("soft"); ctx.textBaseline = "middle";
+    ctx.fillStyle = colour("soft"); ctx.textBaseline = "middle";
     if (big) {
       ctx.strokeStyle = colour("grid"); ctx.lineWidth = 1; ctx.textAlign = "right";
-      for (let k = 0; k <= 4; k++) {
-        const v = low + (high - low) * k / 4, y = Math.round(Y(v)) + 0.5;
+      for (const [v, label] of scale) {
+        const y = Math.round(Y(v)) + 0.5;
         ctx.beginPath(); ctx.moveTo(left, y); ctx.lineTo(right, y); ctx.stroke();
-        ctx.fillText(number(v), left - 8, y);
+        ctx.fillText(label, left - 8, y);
       }
     }
     let label = -99, before = null;
@@ -179,7 +189,7 @@
   // Runs down, metrics across; a change is a line in the column of its metric.
   function table(row) {
     const { scenario, series } = row, host = element("div", "history"), made = element("table"), head = element("tr");
-    for (const name of ["Run", "Kafka"]) head.append(element("th", "", name));
+    for (const name of ["Run", "Version"]) head.append(element("th", "", name));
     for (const s of scenario.series) head.append(element("th", s === series ? "chosen" : "", s.metric + (s.unit ? ` (${s.unit})` : "")));
     made.append(element("thead")); made.firstChild.append(head);
     const body = element("tbody"); made.append(body);
@@ -201,6 +211,8 @@
     const { series, scenario } = row, body = $(".body", detail), title = $("#detail-title");
     title.replaceChildren(series.metric + (series.unit ? ` (${series.unit})` : ""), element("small", "", `${scenario.name} · ${data.words[series.verdict]} · ${series.id}`));
     const canvas = element("canvas", "big"), readout = element("p", "readout", "");
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", `${series.metric}, run by run. The same figures are in the table below.`);
     body.replaceChildren(canvas, readout);
     for (const change of series.changes.slice().reverse()) {
       const words = element("p", "words" + (change.worse && !change.cause ? " fail" : ""));
@@ -221,7 +233,7 @@
     canvas.onpointermove = (event) => {
       if (!plot) return;
       const i = plot.index(event.offsetX);
-      readout.textContent = `${scenario.ids[i]} · Kafka ${data.versions[scenario.kafka[i]]} · ${number(series.values[i])} ${series.unit}`;
+      readout.textContent = `${scenario.ids[i]} · ${version(scenario.kafka[i])} · ${number(series.values[i])} ${series.unit}`;
       draw(canvas, row, true, i);
     };
     canvas.onpointerleave = () => { readout.textContent = rest; draw(canvas, row, true); };

@@ -64,7 +64,7 @@
     const { host, width, narrow } = chart.size(c.id), left = narrow ? gutter : 72;
     const labelled = index === 0, control = c.kind === "control";
     const most = Math.max(...c.levels.map((l) => Math.max(l.quota * 1.15, (l.bound || 0) * 1.08)));
-    const top = Math.max(most, ...c.second.map((v) => (v || 0) * 1.05));
+    const top = Math.max(most, 1.05 * chart.most(c.second));
     const above = chart.above(c.marks, labelled, width, left, c.start, c.stop);
     const series = [{}, { stroke: colour(control ? "control" : "second"), width: control ? 2 : 1.5, points: { show: false } }];
     const data = [c.t, c.second];
@@ -85,15 +85,15 @@
     }, data);
   }
 
-  const took = (ms) => (ms == null ? "–" : ms >= 1000 ? (ms / 1000).toPrecision(3) + " s" : ms.toPrecision(3) + " ms");
+  const took = (ms) => (ms == null ? "–" : ms >= 999.5 ? (ms / 1000).toPrecision(3) + " s" : ms.toPrecision(3) + " ms");
 
   // Latencies go over several powers of ten.
   function drawLatency(c) {
     const { host, width, narrow } = chart.size(c.id), left = narrow ? gutter : 72;
-    const seen = [...c.p50, ...c.p99].filter((v) => v != null);
-    const low = 10 ** Math.floor(Math.log10(Math.min(...seen))), high = 10 ** Math.ceil(Math.log10(Math.max(...seen) * 1.01));
+    const fastest = c.p50.reduce((found, v) => Math.min(found, v ?? found), Infinity), slowest = chart.most(c.p99);
+    const low = 10 ** Math.floor(Math.log10(fastest)), high = 10 ** Math.ceil(Math.log10(slowest * 1.01));
     const tens = (u, splits) => splits.map((v) => (Math.abs(Math.log10(v) % 1) < 1e-6 ? v : null));
-    const line = (name, width) => ({ stroke: colour(name), width, points: { show: false } });
+    const line = (name, dash) => ({ stroke: colour(name), width: 2, dash, points: { show: false } });
     const above = chart.above(c.marks, false, width, left, c.start, c.stop);
     chart.show(c.id, host, {
       width, height: (narrow ? 170 : 200) + above, padding: [above, 6, 0, 0],
@@ -104,7 +104,7 @@
         { ...chart.axis(), size: left, space: 24, filter: tens,
           values: (u, v) => v.map((x) => (x == null ? "" : x >= 1000 ? x / 1000 + " s" : x + " ms")) },
       ],
-      series: [{}, line("mean", 2), line("p99", 2)],
+      series: [{}, line("mean"), line("p99", [6, 3])],
       hooks: {
         drawClear: [(u) => chart.markLines(u, c.marks)],
         setCursor: [chart.readout(c.id, (node) => node.dataset.rest, (i) => [

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from results.contract.texts import plural
 from results.contract.untrusted import visible
 from testbed.cli.options import add_command_config, add_earlier, add_repeatable, parsed
 from testbed.cli.output import require_writable
@@ -103,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         found = replace(found, notes=(*found.notes, note))
     found = (anonymised if args.anonymise else usable_names)(found, anonymising_key())
     lost = write_capture(folder, args.name, found, nic_bps, datetime.now(UTC), version)
-    print(f"{len(found.topics)} topics on {len(found.brokers)} brokers: {folder / INCIDENT}")
+    print(f"{plural(len(found.topics), 'topic')} on {plural(len(found.brokers), 'broker')}: {folder / INCIDENT}")
     for each in lost:
         print(f"not as captured: {each}")
     for each in remarks:

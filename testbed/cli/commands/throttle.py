@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from results.contract.texts import counted
 from results.render import document
 from testbed.argument_parser import Parser
 from testbed.cli.options import add_cluster, add_earlier, admin_of, parsed
@@ -182,11 +183,12 @@ def _clear(args: argparse.Namespace) -> int:
 
 def _ask(state: "ThrottleStatus") -> None:
     """Ask the user, if a throttle may be needed. Raise `UsageError` for a no, and without a terminal."""
-    reasons = [f"{len(state.moving)} partitions are being reassigned, and go on unthrottled"] if state.moving else []
-    if state.catching_up:
-        reasons.append(
-            f"{len(state.catching_up)} partitions have throttled replicas out of sync: these go on unthrottled"
-        )
+    moving, behind = len(state.moving), len(state.catching_up)
+    reasons = []
+    if moving:
+        reasons.append(f"{counted(moving, 'partition', 'is')} being reassigned: without a throttle from then on")
+    if behind:
+        reasons.append(f"{counted(behind, 'partition', 'has')} throttled replicas out of sync: these go on unthrottled")
     reasons += [
         f"process {journal.owner.pid} has set a throttle, and "
         + (

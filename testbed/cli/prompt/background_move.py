@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from results.contract.texts import counted
 from testbed.cli import reassign_report as report
 from testbed.errors import TestbedError
 from testbed.kafka.admin import Admin
@@ -113,8 +114,8 @@ class BackgroundMove:
     def _outcome(self, result: ExecutionResult) -> str:
         changed = [f"; another client had changed {found}" for found in result.restored.interferences]
         if result.cancelled:
-            left = len(result.left.targets)
-            return f"the move of {self.topics} is cancelled: {left} partitions were not moved{''.join(changed)}"
+            left = counted(len(result.left.targets), "partition", "was")
+            return f"the move of {self.topics} is cancelled: {left} not moved{''.join(changed)}"
         return f"the move of {self.topics} is done after {result.seconds:.1f} s{''.join(changed)}"
 
     def require_done(self) -> None:

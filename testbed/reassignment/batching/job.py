@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 from results.contract import durable
 from results.contract.document import DocumentError, decode
 from results.contract.untrusted import parse_json
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, reason
 from testbed.owner import Owner
 from testbed.paths import state_dir
 from testbed.reassignment.batching.step import BatchLimits
@@ -98,7 +98,7 @@ class JobFolder:
             plan = plan_from_json(json.dumps(document.pop("plan")), str(path))
             return Job(plan=plan, owner=Owner(**document.pop("owner")), **document)
         except (KeyError, TypeError, ValueError) as error:
-            raise JobError(f"{path}: not a stored reassignment: {error!r}") from error
+            raise JobError(f"{path}: not a stored reassignment: {reason(error)}") from error
 
     def control(self, job_id: str) -> JobControl:
         """Return the control of a job. Raise `JobError` naming the file when it is unreadable."""
