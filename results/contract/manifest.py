@@ -221,8 +221,8 @@ class Manifest:
     `network` is None in runs that did not read their shaping back.
     `clocks` are readings of the other machines' clocks; empty for a run on one machine.
     `cluster` has what other clients changed while data moved; it is read only where a criterion failed.
-    `failure` says in one line why the experiment ended early, or could not be judged. Otherwise it is empty. With it only
-    samples, events and facts are known.
+    `failure` says in one line why the experiment ended early, or could not be judged. Otherwise it is empty. With it
+    only samples, events and facts are known.
     """
 
     run_id: str

@@ -16,8 +16,7 @@ from results.criteria.cluster_measures import on_one_machine
 from results.criteria.cost_measures import WRITTEN
 from results.criteria.own_pressure import AVAILABLE, kafkas_memory
 from results.criteria.quantities import GAP_S, US, at, percent, size
-from results.criteria.relocation_measures import REQUESTS as STORE
-from results.criteria.relocation_measures import answered
+from results.criteria.relocation_measures import REQUESTS, answered
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries, Series
 from results.criteria.standstill import MACHINE, MOST, OVER_S, Span, highest_share
@@ -46,6 +45,8 @@ OWN = ("broker.leaving", "broker.killed", "controller.killed", MEMBERSHIP)
 signals."""
 STAMP_S = 1e-3
 """A log has its instants in milliseconds: an end may have an instant that is so much earlier than it was."""
+STORE = REQUESTS
+"""What an object store that gives no answer lacks."""
 SILENT = 3
 """The readings in a row without an answer of a store's server: as long as a gap. Its agent waits for 0.8 s."""
 LATE_S = 1.0

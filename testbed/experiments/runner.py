@@ -132,7 +132,7 @@ def _in_store(run_id: str, judgement: Judgement, store: Store) -> Iterator[None]
     """Add to an error within the block that the run is in the store, and its verdict."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - whatever it is: the user is to know where the run is
+    except Exception as error:
         said = os_error_text(error) if isinstance(error, OSError) else None
         known = isinstance(error, TestbedError | StoreError)
         said = said or (str(error) if known else f"{OWN_ERROR}{in_one_line(error)}")

@@ -1,4 +1,4 @@
-package testbed.defects.data;
+package testbed.defects.placement;
 
 import testbed.defects.Defect;
 import testbed.defects.Effect;
