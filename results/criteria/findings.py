@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from results.contract.manifest import Differences
-from results.contract.texts import and_more
+from results.contract.texts import and_more, shortened
 from results.contract.verdict import Direction, Finding, Power, Verdict
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import GAP_S
 
+_SHOWN = 5
 SENT_AGAIN = "the client sent them again under a new producer epoch, so the brokers could not know that they have them"
 
 
@@ -65,6 +66,17 @@ def difference_finding(name: str, expected: str, found: Differences | None, fiel
     ok = found.ok and not found.differences
     shown = "; ".join(found.differences[:5]) or "differences were found, but not which"
     return fact_finding(name, expected, ok, "no difference" if ok else shown, field)
+
+
+def answers_finding(
+    name: str, expected: str, asked: str, wrong: Sequence[str], problem: str, *, unit: str, field: str
+) -> Finding:
+    """Return the finding of answers of which some are `wrong`; with a `problem` and none wrong it is inconclusive."""
+    verdict: Verdict = "fail" if wrong else "inconclusive" if problem else "pass"
+    said = "; ".join(shortened(wrong, _SHOWN)) or problem
+    why = f"{asked}: {said}" if said else asked
+    observed = None if verdict == "inconclusive" else float(len(wrong))
+    return finding(name, expected, verdict, why, observed=observed, unit=unit, series=(field,))
 
 
 def fact_finding(name: str, expected: str, ok: bool | None, why: str, field: str) -> Finding:

@@ -1,12 +1,9 @@
 """What groups had committed before a broker left is what their coordinators have afterwards."""
 
-from results.contract.texts import shortened
-from results.contract.verdict import Finding, Verdict
+from results.contract.verdict import Finding
 from results.criteria.criterion import FACTS, Criterion, has_relocation
-from results.criteria.findings import finding
+from results.criteria.findings import answers_finding
 from results.criteria.run_view import RunView
-
-SHOWN = 5
 
 
 def _judge(run: RunView) -> list[Finding]:
@@ -14,21 +11,10 @@ def _judge(run: RunView) -> list[Finding]:
     found = None if run.membership is None else run.membership.offsets
     if found is None:
         return []
-    verdict: Verdict = "fail" if found.wrong else "inconclusive" if found.problem else "pass"
-    why = f"{found.groups} groups had committed offsets of {found.partitions} partitions"
-    if said := "; ".join(shortened(found.wrong, SHOWN)) or found.problem:
-        why += f": {said}"
-    return [
-        finding(
-            "committed-offsets",
-            "every acknowledged offset, in each group",
-            verdict,
-            why,
-            observed=None if verdict == "inconclusive" else float(len(found.wrong)),
-            unit="wrong",
-            series=("manifest.relocation",),
-        )
-    ]
+    asked = f"{found.groups} groups had committed offsets of {found.partitions} partitions"
+    expected, wrong = "every acknowledged offset, in each group", found.wrong
+    field = "manifest.relocation"
+    return [answers_finding("committed-offsets", expected, asked, wrong, found.problem, unit="wrong", field=field)]
 
 
 CRITERION = Criterion(

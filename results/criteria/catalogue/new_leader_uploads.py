@@ -1,12 +1,9 @@
 """After a move of tiered partitions their new leaders upload what clients write."""
 
-from results.contract.texts import shortened
-from results.contract.verdict import Finding, Verdict
+from results.contract.verdict import Finding
 from results.criteria.criterion import BROKERS_UNRESTRAINED, FACTS, Criterion, has_relocation
-from results.criteria.findings import finding
+from results.criteria.findings import answers_finding
 from results.criteria.run_view import RunView
-
-SHOWN = 5
 
 
 def _judge(run: RunView) -> list[Finding]:
@@ -14,21 +11,10 @@ def _judge(run: RunView) -> list[Finding]:
     found = run.relocation.uploads
     if found is None or not (found.partitions or found.problem):
         return []
-    verdict: Verdict = "fail" if found.missing else "inconclusive" if found.problem else "pass"
-    why = f"new leaders closed segments of {found.partitions} partitions"
-    if said := "; ".join(shortened(found.missing, SHOWN)) or found.problem:
-        why += f": {said}"
-    return [
-        finding(
-            "new-leader-uploads",
-            "a record of after the move, of each partition",
-            verdict,
-            why,
-            observed=None if verdict == "inconclusive" else float(len(found.missing)),
-            unit="missing",
-            series=("manifest.relocation",),
-        )
-    ]
+    asked = f"new leaders closed segments of {found.partitions} partitions"
+    expected, missing = "a record of after the move, of each partition", found.missing
+    field = "manifest.relocation"
+    return [answers_finding("new-leader-uploads", expected, asked, missing, found.problem, unit="missing", field=field)]
 
 
 CRITERION = Criterion(
