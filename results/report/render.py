@@ -11,7 +11,7 @@ import jinja2
 from markupsafe import Markup
 
 from results.contract.manifest import Manifest
-from results.contract.texts import digits
+from results.contract.texts import digits, plural
 from results.contract.verdict import Finding, overall
 from results.criteria.judgement import Changed, skipped
 from results.criteria.measures import MoveMeasures
@@ -128,7 +128,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(rate=rate, size=size, when=page.when, tidy=page.tidy, digits=digits)
+    environment.filters.update(rate=rate, size=size, when=page.when, tidy=page.tidy, digits=digits, plural=plural)
     return environment
 
 
