@@ -253,6 +253,11 @@ def test_one_object_of_shared_storage_serves_many_partitions():
     assert of(judged(replace(STREAMS, gets=1.0)), "store-requests").verdict == "pass"
 
 
+def test_reads_of_the_store_are_not_judged_of_a_log_on_disk():
+    """It needs none, so the criterion could not fail."""
+    assert "store-requests" not in {each.name for each in judged(Told()).criteria}
+
+
 def test_less_than_the_load_took_before_hides_no_copy_where_all_that_came_is_little():
     manifest, *data = relocated(told=replace(STREAMS, copied=-1.5e6))
     found = of(judge(manifest, *data), "copied-bytes")
