@@ -6,6 +6,7 @@ bound, under *Background traffic*.
 """
 
 from results.contract.move import Move
+from results.contract.relocation import Relocation
 
 REQUESTS_BYTES_PER_S = 15e3
 """Requests whose size does not depend on partitions: polls of configurations, of metadata and of reassignments."""
@@ -18,5 +19,13 @@ PARTITION_BYTES_PER_S = 300.0
 def background_bytes(move: Move, seconds: float) -> float:
     """Return the most bytes that cross the NIC of one broker in one direction meanwhile, besides copies and clients."""
     partitions = {(flow.topic, partition) for flow in move.flows for partition in flow.partitions}
-    others = len(move.brokers) - 1
-    return seconds * (REQUESTS_BYTES_PER_S + BROKER_BYTES_PER_S * others + PARTITION_BYTES_PER_S * len(partitions))
+    return _most_bytes(len(move.brokers), len(partitions), seconds)
+
+
+def received_background_bytes(asked: Relocation, seconds: float) -> float:
+    """Return the most bytes that all brokers of a move without a throttle receive meanwhile, besides those."""
+    return len(asked.brokers) * _most_bytes(len(asked.brokers), asked.partitions, seconds)
+
+
+def _most_bytes(brokers: int, partitions: int, seconds: float) -> float:
+    return seconds * (REQUESTS_BYTES_PER_S + BROKER_BYTES_PER_S * (brokers - 1) + PARTITION_BYTES_PER_S * partitions)

@@ -268,6 +268,23 @@ def test_less_than_the_load_took_before_hides_no_copy_where_all_that_came_is_lit
     assert of(judge(little, *data), "copied-bytes").verdict == "inconclusive"
 
 
+@pytest.mark.parametrize(
+    ("told", "verdict"),
+    [
+        (replace(STREAMS, copied=60e3), "pass"),
+        (replace(STREAMS, copied=-60e3), "pass"),
+        (replace(STREAMS, copied=200e3), "fail"),
+        (replace(STREAMS, copied=60e3, total=100_000), "inconclusive"),
+    ],
+    ids=["requests", "fewer requests than before", "more than requests", "a log as small as requests"],
+)
+def test_without_a_load_brokers_exchange_requests_and_no_copies(told, verdict):
+    # Two brokers receive 15 kB/s, 1 kB/s of each other and 300 B/s of each of ten partitions, for 2.97 s: 113 kB.
+    manifest, *data = relocated(told=told)
+    idle = replace(manifest, relocation=replace(manifest.relocation, written_bytes_per_s=0.0))
+    assert of(judge(idle, *data), "copied-bytes").verdict == verdict
+
+
 def of_two_servers(told, between):
     """A run whose store has two servers, of which one serves all requests; `between` NIC bytes go to the other one."""
     manifest, _samples, events = relocated(told=told)
