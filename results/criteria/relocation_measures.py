@@ -26,11 +26,14 @@ from results.criteria.measures import (
 )
 from results.criteria.protection_measures import bucket_quantile, bucket_us, calm_us, measure_clients
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, US
-from results.criteria.series import Micros, RunSeries, Series
+from results.criteria.series import Floats, Micros, RunSeries, Series
 from results.criteria.unfit import ALWAYS_FIT, UnfitTime
 from results.criteria.windows import counted, counted_between, longest_gap_s, sum_of_all
 
 REQUESTS, DEVICE_READ = "s3.requests", "io.read_bytes"
+TTFB = "s3.ttfb"
+READS = ("get", "head")
+"""How the names of the operations begin that read, in small letters."""
 STORE_BYTES: Mapping[Direction, str] = {"transmit": "s3.tx.bytes", "receive": "s3.rx.bytes"}
 """What a server of the store counts of its clients' requests."""
 WRITTEN_S = 1.0
@@ -162,17 +165,44 @@ def _requests(
         if last == len(looks):
             return None, max(gaps)
         for operation in sorted({label or "" for label in rows["label"].to_pylist()}):
-            series = run.gauge(REQUESTS, host, [operation])
-            # A server names an operation from its first request since its start on: before that it counted none.
-            value = np.zeros(len(looks))
-            value[np.searchsorted(looks, series.t)] = series.value
-            steps = np.diff(value[first : last + 1])
+            steps = _steps(run.gauge(REQUESTS, host, [operation]), looks, first, last)
             if (steps < 0).any():
                 return None, max(gaps)  # it was started again: what it counted since the reading before is lost
             counts[operation] = counts.get(operation, 0.0) + float(np.sum(steps))
     if not asked.stores:
         return None, None
     return tuple(StoreRequests(name, count) for name, count in sorted(counts.items()) if count > 0), max(gaps)
+
+
+def _steps(counter: Series, looks: Micros, first: int, last: int) -> Floats:
+    """Return what a counter of one operation counted from each look at its server to the next one.
+
+    A server names an operation from its first request since its start on: before that it counted none.
+    """
+    value = np.zeros(len(looks))
+    value[np.searchsorted(looks, counter.t)] = counter.value
+    return np.diff(value[first : last + 1])
+
+
+def read_waits(run: RunSeries, stores: Collection[str], started: int, until: int) -> list[tuple[float, float]]:
+    """Return after how many seconds at most stores began to answer reads, each with the number of these reads."""
+    table, found = run.of_metric(TTFB), list[tuple[float, float]]()
+    for host in stores:
+        labels = table.filter(pc.equal(table["host"], host))["label"].to_pylist()
+        looks = np.union1d(answered(run, host), run.gauge(TTFB, host).t)
+        first, last = max(int(np.searchsorted(looks, started, side="right")) - 1, 0), int(np.searchsorted(looks, until))
+        within: dict[str, dict[float, float]] = {}  # operation → limit → reads that were answered within it
+        for label in sorted({label or "" for label in labels}):
+            operation, _, limit = label.rpartition(" ")
+            if operation.lower().startswith(READS):
+                steps = _steps(run.gauge(TTFB, host, [label]), looks, first, last)
+                within.setdefault(operation, {})[float(limit)] = float(np.sum(np.maximum(steps, 0)))
+        for counts in within.values():
+            quicker = 0.0
+            for limit_s, count in sorted(counts.items()):
+                found.append((limit_s, max(0.0, count - quicker)))
+                quicker = count
+    return found
 
 
 def _p99(

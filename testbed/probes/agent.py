@@ -450,7 +450,9 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
     if config.get("jmx_port"):
         values += metrics(config["jmx_port"], config.get("latency", False))
     if config.get("s3_port"):
+        since = time.monotonic()
         values += store_metrics(config["s3_port"])
+        values.append(["s3.answer.seconds", None, None, None, time.monotonic() - since])
     return {"t": instant // 1000, "v": values}
 
 

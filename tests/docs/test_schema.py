@@ -35,6 +35,7 @@ def test_it_has_every_field(form):
 def test_it_has_every_metric_of_the_agent():
     read = {"io.read_bytes", "io.write_bytes", "jvm.stopped", "jvm.cpus", "cpu.throttled.seconds", "agent.late"}
     read |= {"nic.foreign", *agent.PROTOCOLS, "disk.free.bytes", "memory.limited", "memory.killed", "disk.limited"}
+    read |= {"s3.answer.seconds"}
     metrics = {*read, *(metric for _mbean, _attribute, metric, _label in agent.asked())}
     for name in sorted({*metrics, *agent.STORE.values()}):
         # Two metrics of one row may share the begin of their names.

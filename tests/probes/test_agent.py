@@ -194,6 +194,12 @@ def test_a_store_that_does_not_answer_has_counted_nothing_that_is_known():
     assert agent.store_metrics(1) == []
 
 
+def test_how_long_a_store_took_to_answer_is_sampled():
+    values = agent.sample({"devices": [], "s3_port": 1})["v"]
+    (seconds,) = (each[4] for each in values if each[0] == "s3.answer.seconds")
+    assert 0 <= seconds < 5
+
+
 TCP = """  sl  local_address rem_address   st tx_queue rx_queue
    0: 0B0013C6:1389 010013C6:A112 01 00000000:00000000 00:00000000
    1: 0B0013C6:2384 010013C6:A113 01 00000000:00000000 00:00000000

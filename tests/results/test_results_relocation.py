@@ -62,6 +62,50 @@ def test_a_move_in_s3_may_take_its_requests_and_what_lay_on_disks_and_no_more(se
     assert of(judge(replace(manifest, criteria=("s3-seconds",)), *data), "s3-seconds").verdict == verdict
 
 
+def with_late_store(told, *, late=0.0, limit="0.1", answer_s=0.01):
+    """A run whose store begins to answer this share of reads within `limit`, the others within 0.05 s.
+
+    It answers the agent after `answer_s`.
+    """
+    manifest, _samples, events = relocated(told=told)
+    found = []
+    for each in samples(told):
+        found.append(each)
+        if (each.host, each.metric) == ("s1", "nic.rx.bytes"):
+            found.append(Sample(each.ts_us, "s1", "s3.answer.seconds", answer_s))
+        if (each.metric, each.label) == ("s3.requests", "GetObject"):
+            for le, share in (("0.05", 1.0 - late), (limit, 1.0), ("+Inf", 1.0)):
+                value = each.value * share
+                found.append(each._replace(metric="s3.ttfb", label=f"GetObject {le}", value=value))
+    return manifest, samples_table(found), events
+
+
+@pytest.mark.parametrize(
+    ("store", "verdict"),
+    [
+        ({}, "fail"),
+        ({"late": 1.0}, "fail"),
+        ({"late": 0.5, "limit": "0.25"}, "fail"),
+        ({"late": 1.0, "limit": "0.25"}, "inconclusive"),
+        ({"answer_s": 0.4}, "inconclusive"),
+        ({"answer_s": 0.1}, "fail"),
+    ],
+)
+def test_a_store_that_answers_late_is_not_blamed_on_brokers(store, verdict):
+    """5.8 s are allowed. 20 requests that waited 0.25 s and 0.4 s each explain 5 s and 8 s more, half of 5 s not."""
+    manifest, *data = with_late_store(replace(TIERED, seconds=9.0), **store)
+    found = of(judge(replace(manifest, criteria=("s3-seconds",)), *data), "s3-seconds")
+    assert (found.verdict, "the object store answered late" in found.why) == (verdict, verdict == "inconclusive")
+    assert found.observed == pytest.approx(9.0)
+
+
+def test_a_late_store_explains_a_move_that_is_slower_than_the_formula():
+    slow = replace(TIERED, seconds=13.2)
+    for store, verdict in (({}, "fail"), ({"answer_s": 0.4}, "inconclusive")):
+        assert of(judge(*with_late_store(slow, **store)), "duration-formula").verdict == verdict
+    assert of(judge(*with_late_store(TIERED, answer_s=0.4)), "s3-seconds").verdict == "pass"
+
+
 WRONG = {
     "tiered copies the whole log": (replace(TIERED, copied=300e6 * F), "copied-bytes"),
     "disk copies less than the log": (Told(copied=200e6 * F), "copied-bytes"),

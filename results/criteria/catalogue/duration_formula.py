@@ -1,15 +1,13 @@
 """On disk a move takes as long as the formula, when the NIC is the bottleneck; in S3 less."""
 
-from results.contract.manifest import Manifest
-from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, Verdict
 from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
-from results.criteria.catalogue.s3_seconds import most_seconds
+from results.criteria.catalogue.s3_seconds import late_seconds, most_seconds
 from results.criteria.criterion import RATES, Criterion, has_relocation, old_broker_killed
 from results.criteria.findings import finding, times_power
-from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import percent
 from results.criteria.relocation_measures import formula, nic_share
+from results.criteria.run_view import RunView
 
 NIC_FULL = 0.85
 """From this mean share of its busiest NIC on a move is called bound by it: below it something else took the time."""
@@ -17,8 +15,9 @@ DISK_TOOK = 1.1
 """What a healthy copy of a log on disk took, of log size ÷ NIC, in three sizes up to 3 GB (docs/measurements/s3.md)."""
 
 
-def _judge(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> Finding:
+def _judge(run: RunView) -> Finding:
     """Return the finding. Nothing is sooner than what lay on disks can have crossed the NIC."""
+    manifest, asked, measures = run.manifest, run.relocation, run.measures
     verdict: Verdict = "inconclusive"
     low, seconds = 0.0, measures.done_s
     whole, least = formula(manifest, asked, whole=True), formula(manifest, asked, whole=False)
@@ -42,7 +41,8 @@ def _judge(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> Fin
         else:
             expected = f"{least:.1f} s or more, and less than {whole:.1f} s"
             verdict, why = "pass" if low <= seconds < whole else "fail", times
-            if whole <= seconds <= (most := most_seconds(asked, DISK_TOOK * least)):
+            most = most_seconds(asked, DISK_TOOK * least) + late_seconds(run)
+            if whole <= seconds <= most:
                 verdict, why = "inconclusive", f"{times}: a healthy move of this log may take {most:.1f} s"
     return finding(
         "duration-formula",
@@ -61,7 +61,7 @@ CRITERION = Criterion(
     name="duration-formula",
     title="As long as log size ÷ NIC",
     section=RATES,
-    judge=lambda run: [_judge(run.manifest, run.relocation, run.measures)],
+    judge=lambda run: [_judge(run)],
     # Where the old broker was killed its session has to end first, so the time says nothing about the data.
     needs=lambda run: has_relocation(run) and not old_broker_killed(run),
     rests_on_preconditions=True,

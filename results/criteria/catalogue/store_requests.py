@@ -8,7 +8,7 @@ from results.criteria.findings import finding
 from results.criteria.foreign_traffic import unless_shared
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import GAP_S
-from results.criteria.relocation_measures import NOTHING
+from results.criteria.relocation_measures import NOTHING, READS
 
 
 def judge_requests(asked: Relocation, measures: MoveMeasures) -> Finding:
@@ -18,7 +18,7 @@ def judge_requests(asked: Relocation, measures: MoveMeasures) -> Finding:
     least once, as an object of AutoMQ has blocks of many partitions. A log on disk needs no read of the store.
     """
     found = measures.relocation or NOTHING
-    read = [r.count for r in found.requests or () if r.operation.lower().startswith(("get", "head"))]
+    read = [r.count for r in found.requests or () if r.operation.lower().startswith(READS)]
     verdict: Verdict = "inconclusive"
     least = asked.partitions if asked.storage == "tiered" else 1
     if found.requests is None or found.requests_gap_s is None:
