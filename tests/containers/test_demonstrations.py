@@ -632,7 +632,7 @@ CASES = (
     Case(
         ("tiered-local-fraction",),
         "a second operator keeps more on disk",
-        RunRequest("s3-reassign", ("storage=tiered", "inbound=3MB/s"), "smoke"),
+        RunRequest("s3-reassign", ("storage=tiered", "size=150MB", "inbound=3MB/s"), "smoke"),
         local_retention_raised,
         verdict="inconclusive",
     ),
@@ -660,7 +660,7 @@ CASES = (
     Case(
         ("duration-formula", "s3-seconds"),
         "defect `fetch-delay:ms=3000`",
-        RunRequest("s3-reassign", ("storage=tiered",), "smoke", defects=("fetch-delay:ms=3000",)),
+        RunRequest("s3-reassign", ("storage=tiered", "size=150MB"), "smoke", defects=("fetch-delay:ms=3000",)),
     ),
     Case(
         ("nic-bound",),

@@ -20,7 +20,7 @@ FACTS = ("move-done", "records-intact", "live-records", "leaders-as-planned", "t
 
 def moved(testbed: Testbed, store: Store, storage: str) -> tuple[Manifest, Judgement]:
     experiment = find_experiment("s3-reassign")
-    settings = read_settings(experiment, "smoke", [f"storage={storage}"])
+    settings = read_settings(experiment, "smoke", [f"storage={storage}", "size=150MB"])
     experiment.fits(testbed.topology, settings)
     run_id = new_run_id(experiment.name, token=secrets.token_hex(3))
     judgement = run_on(testbed, experiment, settings, "smoke", run_id, store, print)

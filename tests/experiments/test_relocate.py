@@ -33,7 +33,7 @@ LIKE = 1.02
 
 
 def environment_of(storage, recorder, *settings):
-    settings = read_settings(find_experiment("s3-reassign"), "smoke", [f"storage={storage}", *settings])
+    settings = read_settings(find_experiment("s3-reassign"), "smoke", [f"storage={storage}", "size=150MB", *settings])
     testbed = SimpleNamespace(
         topology=find("s3"), bootstrap=("127.0.0.1:1",), driver_bootstrap=("127.0.0.1:1",), client_networks=dict
     )

@@ -129,6 +129,14 @@ def test_a_scenario_of_a_handover_has_so_many_bytes_that_a_second_upload_of_them
     assert judged == 5
 
 
+@pytest.mark.parametrize("profile", ["smoke", "ci", "release"])
+def test_each_profile_moves_enough_to_show_a_second_upload(profile):
+    settings = read_settings(find_experiment("s3-reassign"), profile, ["storage=automq"])
+    block = threshold_bytes(find("automq").to_document()["hosts"]["b1"]["kafka"])
+    most = most_uploaded(block, number(settings, "inbound"), covered_s=20.0)
+    assert (1 + CONSERVATION_TOLERANCE) * most <= FAR * number(settings, "size")
+
+
 def test_a_killed_broker_leaves_a_majority_of_controllers():
     """Without one nothing is elected: the move would never be done, and AutoMQ be blamed."""
     experiment, ready = find_experiment("s3-reassign"), find("automq")
