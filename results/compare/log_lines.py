@@ -24,7 +24,7 @@ Kinds = frozenset[str]
 
 MOST_CHARACTERS = 160
 _CUT = "…"
-"""The end of a text that the manifest does not hold whole."""
+"""The end of a text, or of a message before what was thrown, that the manifest does not hold whole."""
 _VARYING = re.compile(
     r"0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|(?<![\w-])(?=[\w-]*[a-z])(?=[\w-]*[A-Z])[\w-]{22}(?![\w-])"  # an id of Kafka
@@ -55,7 +55,8 @@ def line_kinds(logs: Sequence[HostLog] | None) -> tuple[str, ...] | None:
 
 def _kind(line: LogFinding, host: re.Pattern[str]) -> str:
     # A text may be cut in the middle of a number, whose length varies.
-    text = line.text.rpartition(" ")[0] if line.text.endswith(_CUT) else line.text
+    message, cut, thrown = line.text.partition(_CUT)
+    text = f"{message.rpartition(' ')[0]}{thrown}" if cut else message
     text = _REPEATED.sub(r"\1", _VARYING.sub("#", host.sub("HOST", text)))
     shown = text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}{_CUT}"
     # A class may change its package between two releases.

@@ -17,6 +17,8 @@ from testbed.units import format_size
 MOST_BYTES = 64_000_000
 """The most bytes read of one host's log. A tiered broker logs some 2 kB per segment: enough for 30,000 segments."""
 MOST_KINDS, MOST_CHARACTERS = 50, 400
+THROWN_CHARACTERS = 100
+"""Of these, at least so many are of what was thrown: it says more than the end of a long message."""
 _VARYING = re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])|\d+")
 """Kafka's ids and numbers."""
 
@@ -151,7 +153,17 @@ def kinds(host: str, found: Sequence[LogEntry]) -> tuple[LogFinding, ...]:
             merged[kind] = replace(merged[kind], count=merged[kind].count + 1)
         else:
             level = next(level for level in LEVELS if level == entry.level)
-            text = " ".join(entry.full_message.split())
-            shown = text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
-            merged[kind] = LogFinding(host, entry.ts_us, level, entry.logger, shown, 1)
+            merged[kind] = LogFinding(host, entry.ts_us, level, entry.logger, _shown(entry), 1)
     return tuple(sorted(merged.values(), key=lambda finding: (-LEVELS.index(finding.level), finding.ts_us)))
+
+
+def _shown(entry: LogEntry) -> str:
+    text = " ".join(entry.full_message.split())
+    if entry.trace and len(text) > MOST_CHARACTERS:
+        message = _cut(" ".join(entry.message.split()), MOST_CHARACTERS - THROWN_CHARACTERS)
+        text = f"{message}: {' '.join(entry.trace[0].split())}"
+    return _cut(text, MOST_CHARACTERS)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

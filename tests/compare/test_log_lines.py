@@ -63,8 +63,10 @@ def test_the_class_of_a_line_counts_and_its_package_does_not():
 
 
 def test_a_text_that_the_manifest_holds_in_part_is_the_same_kind_wherever_it_was_cut():
-    texts = (f"Partitions {', '.join(f't-{n}' for n in range(first, 200))}" for first in range(9))
+    texts = [f"Partitions {', '.join(f't-{n}' for n in range(first, 200))}" for first in range(9)]
     assert len({line_kinds([log(f"{text[:399]}…")]) for text in texts}) == 1
+    thrown = ": java.io.IOException: it failed"
+    assert len({line_kinds([log(f"{text[:299]}…{thrown}")]) for text in texts}) == 1
     [long] = line_kinds([log("word " * 60)])
     assert len(long) < 200 and long.endswith("…")
 

@@ -579,6 +579,28 @@ class TestJudgement:
         assert why.startswith("FATAL f (B); WARN w0")
         assert why.endswith("; and 8 more")
 
+    @pytest.mark.parametrize(
+        "logged",
+        [
+            f"{HEAD} ERROR [KafkaApi-1] Unexpected error handling request {'Header(apiKey=FETCH) -- ' * 30}"
+            "(kafka.server.KafkaApis)\njava.lang.OutOfMemoryError: Java heap space\n\tat a.B.c(B.java:1)\n",
+            f"{HEAD} ERROR [KafkaApi-1] Unexpected error handling request {'Header(apiKey=FETCH) -- ' * 12}"
+            "(kafka.server.KafkaApis)\njava.lang.OutOfMemoryError: Cannot reserve 9 bytes of direct buffer memory\n",
+            f"{HEAD} ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Error due to "
+            "(kafka.server.ReplicaFetcherThread)\njava.lang.OutOfMemoryError: GC overhead limit exceeded\n",
+            'Exception in thread "main" java.lang.OutOfMemoryError: Java heap space\n',
+            'Exception: java.lang.OutOfMemoryError thrown from the UncaughtExceptionHandler in thread "main"\n',
+            "Terminating due to java.lang.OutOfMemoryError: Java heap space\n",
+        ],
+    )
+    def test_a_broker_without_memory_fails_and_the_reason_names_it(self, logged):
+        """Kafka goes on after such an error, with fewer threads."""
+        log = HostLog("b1", None, kinds("b1", list(unexplained(list(entries(logged)), "b1", "4.3.1", shipped()))))
+        ((_host, verdict, _observed, why),) = self.verdicts(log)
+        assert verdict == "fail"
+        assert "java.lang.OutOfMemoryError" in why
+        assert len(why) < 200
+
     def test_a_log_that_was_not_read_is_inconclusive_unless_it_fails_already(self):
         unread, failed = HostLog("b1", "gone"), HostLog("b1", "cut", (finding("ERROR"),))
         assert self.verdicts(unread)[0][1:] == ("inconclusive", None, "gone")

@@ -20,11 +20,13 @@ from results.criteria.quantities import US
 from results.criteria.restraint import FREE, STORE
 from results.criteria.unfit import MACHINE_LOAD, UnfitTime
 
-SHOWN, SHOWN_CHARACTERS = 3, 120
+SHOWN, SHOWN_CHARACTERS, SHOWN_OF_THROWN = 3, 120, 60
 SLOW_EVENT = "org.apache.kafka.controller.EventPerformanceMonitor"
 """Logs an ERROR for each event of a controller that lasted for 2 s and more, by the machine's clock."""
 SLOW_S = 2.0
 _TOOK = re.compile(r" took (\d+) ms")
+_THROWN = re.compile(r"(?<=: )(?:\w+\.)+\w*(?:Error|Exception)\b.*")
+"""What was thrown, after the message."""
 SLOW_MACHINE = frozenset({CLOCK_STEADY, BROKERS_UNRESTRAINED, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE})
 """The preconditions without which an event may last so long, whatever the controller does."""
 
@@ -89,8 +91,11 @@ def _slow_by(line: LogFinding, unfit: UnfitTime) -> bool:
 
 def _line(finding: LogFinding) -> str:
     times = f"{finding.count} × " if finding.count > 1 else ""
-    text = finding.text
-    shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
+    shown = text = finding.text
+    if len(text) > SHOWN_CHARACTERS:
+        thrown = _THROWN.search(text, SHOWN_CHARACTERS - SHOWN_OF_THROWN)
+        end = thrown[0][:SHOWN_OF_THROWN] if thrown else ""
+        shown = f"{text[: SHOWN_CHARACTERS - len(end) - 1]}…{end}"
     return f"{times}{finding.level} {shown} ({finding.logger.rpartition('.')[2]})"
 
 
