@@ -10,8 +10,14 @@ _OF_MORE = {"is": "are", "was": "were", "has": "have"}
 
 
 def plural(count: int, word: str) -> str:
-    """Return a number of things: `1 run`, `2 runs`."""
-    return f"{count} {word}{'' if count == 1 else 's'}"
+    """Return a number of things: `1 run`, `2 runs`, `2 copies`, `2 batches`."""
+    return f"{count} {word if count == 1 else _several(word)}"
+
+
+def _several(word: str) -> str:
+    if word.endswith("y") and not word.endswith(("ay", "ey", "oy")):
+        return f"{word[:-1]}ies"
+    return f"{word}{'es' if word.endswith(('ch', 'sh', 's', 'x')) else 's'}"
 
 
 def counted(count: int, word: str, verb: str) -> str:

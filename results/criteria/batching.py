@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from results.contract.move import BatchingPolls, Move
+from results.contract.texts import plural
 from results.contract.verdict import Finding, Verdict
 from results.criteria.findings import finding
 from results.criteria.measures import LISTED_METRIC, MoveMeasures, Rests
@@ -19,7 +20,7 @@ from results.criteria.run_view import RunView
 def _unseen(steps: BatchingPolls) -> str | None:
     """Return why what was not seen may have been all the same."""
     if steps.steps == 0:
-        return f"no step was listed in {steps.polls} polls"
+        return f"no step was listed in {plural(steps.polls, 'poll')}"
     if steps.gap_s is None or steps.gap_s > GAP_S:
         return f"the list was not polled for {steps.gap_s or 0.0:.1f} s"
     return None
@@ -27,13 +28,14 @@ def _unseen(steps: BatchingPolls) -> str | None:
 
 def most_at_once_finding(steps: BatchingPolls, name: str, limit: int, most: int, what: str) -> Finding:
     """Return the finding of a limit on what is in flight at once."""
-    why = f"{most} of {limit} at most, in {steps.polls} polls of {steps.partitions} partitions"
+    why = f"{most} of {limit} at most, in {plural(steps.polls, 'poll')} of {plural(steps.partitions, 'partition')}"
     return polled_finding(steps, name, f"at most {limit} {what}", most > limit, float(most), why)
 
 
 def none_wrong(steps: BatchingPolls, name: str, expected: str, wrong: tuple[str, ...], fine: str) -> Finding:
     """Return a finding that fails when anything is in `wrong`."""
-    why = ", ".join(wrong[:5]) or f"{fine}; {steps.steps} steps of {steps.partitions} partitions were seen"
+    seen = f"{plural(steps.steps, 'step')} of {plural(steps.partitions, 'partition')}"
+    why = ", ".join(wrong[:5]) or f"{fine}; seen: {seen}"
     return polled_finding(steps, name, expected, bool(wrong), float(len(wrong)), why)
 
 

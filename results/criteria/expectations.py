@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field, StrictBool, model_validator
 
 from results.contract.document import refusal
-from results.contract.texts import shortened
+from results.contract.texts import counted, plural, shortened
 from results.contract.verdict import Direction, Finding
 from results.criteria.findings import SENT_AGAIN
 from results.criteria.invariants import INVARIANTS
@@ -102,7 +102,7 @@ class ReassignmentCompleted(TimelineExpectation):
             return self.found("inconclusive", "no poll saw the reassignment listed")
         watched_s = run.lasted_s(since_us, run.ended_us)
         if listed[-1]:
-            why = f"{polls.value[-1]:g} partitions still listed after {watched_s:.1f} s"
+            why = f"{plural(round(polls.value[-1]), 'partition')} still listed after {watched_s:.1f} s"
             return self.found("fail" if watched_s >= self.within else "inconclusive", why, "listed")
         took_s = round(run.lasted_s(since_us, int(polls.t[np.flatnonzero(listed)[-1] + 1])), 3)
         why = f"none listed {took_s:.1f} s after the entry"
@@ -181,7 +181,7 @@ class MinIsr(TimelineExpectation):
         if not polls:
             return self.found("inconclusive", "no in-sync replicas were sampled")
         lowest, when_us, topic = min(polls)
-        why = f"{topic} had {lowest:g} at {run.seconds(when_us):+.1f} s, the fewest of {len(polls)} polls"
+        why = f"{topic} had {lowest:g} at {run.seconds(when_us):+.1f} s, the fewest of {plural(len(polls), 'poll')}"
         if lowest < self.min:
             return self.found("fail", why, lowest)
         gap = next((gap for each in by_topic.values() if (gap := run.gap(each, since_us))), None)
@@ -212,7 +212,7 @@ class FullyReplicated(TimelineExpectation):
             missing += max(float(last.value[0]), float(led.value[-1]) if len(led) else 0.0)
         if not topics:
             return self.found("inconclusive", "replicas were not polled")
-        why = f"{missing:g} partitions under-replicated or without a leader at the last poll"
+        why = f"{plural(round(missing), 'partition')} under-replicated or without a leader at the last poll"
         return self.found("pass" if missing == 0 else "fail", why, missing)
 
 
@@ -331,7 +331,7 @@ class RecordsIntact(TimelineExpectation):
         gave_up = sum(int(e["detail"]["sent"]) - int(e["detail"]["acknowledged"]) for e in run.events("load.done"))
         if gave_up and wrong and wrong == records.duplicated + records.reordered and records.found == records.expected:
             # A producer that gives up a record begins a new epoch: the brokers cannot know what it had sent before.
-            why += f"; a producer gave up {gave_up} records, and may have sent others twice"
+            why += f"; a producer gave up {plural(gave_up, 'record')}, and may have sent others twice"
             return self.found("inconclusive", why, wrong)
         if wrong and wrong == records.sent_again and records.found == records.expected:
             return self.found("inconclusive", f"{why}; {SENT_AGAIN}", wrong)
@@ -361,7 +361,8 @@ class MaxProduceLatency(TimelineExpectation):
         due, latency_s = run.latencies()
         late = latency_s[(due >= since_us) & (due <= run.ended_us)]
         if len(late) < LEAST_RECORDS:
-            return self.found("inconclusive", f"only {len(late)} records were due; at least {LEAST_RECORDS} are needed")
+            due_then = counted(len(late), "record", "was")
+            return self.found("inconclusive", f"only {due_then} due; at least {LEAST_RECORDS} are needed")
         seen, median = (float(np.quantile(late, q, method="inverted_cdf")) for q in (self.percentile, 0.5))
         why = (
             f"{self.percentile:g} of {len(late)} records within {seen * 1000:.0f} ms; "

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from results.contract.texts import and_more
+from results.contract.texts import and_more, plural
 from results.contract.verdict import Finding
 from results.criteria.background import REQUESTS_BYTES_PER_S
 from results.criteria.criterion import NETWORK_CHANGED
@@ -42,7 +42,7 @@ def _connections(run: RunView, host: str, started: int, until: int) -> Iterator[
     seen = sorted((us, label) for us, other, label in rows if other == host and started <= us <= until)
     if seen:
         (first, label), readings = seen[0], Counter(label for _us, label in seen)
-        text = f"{label} in {readings[label]} readings, first at {at((first - started) / US)}"
+        text = f"{label} in {plural(readings[label], 'reading')}, first at {at((first - started) / US)}"
         yield ", ".join([text, *and_more(len(readings) - 1, "connection")])
 
 

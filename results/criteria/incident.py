@@ -10,6 +10,7 @@ from typing import Any
 
 from results.contract.incident import IncidentRecord
 from results.contract.manifest import Manifest
+from results.contract.texts import plural
 from results.contract.verdict import Finding
 from results.criteria.catalogue.clock_steady import clocks, judge_clocks
 from results.criteria.catalogue.clocks_agree import judge_agreement
@@ -97,7 +98,7 @@ def judge_timeline(run: ReplayedRun, record: IncidentRecord) -> Finding:
     expected = f"every entry acts, at most {LATE_S * 1000:.0f} ms late, and every action succeeds"
     if problems:
         return finding("timeline", expected, "inconclusive", "; ".join(problems), observed=None, series=series)
-    why = f"{len(acted)} entries acted, the latest {latest_s * 1000:.0f} ms after its time"
+    why = f"{plural(len(acted), 'entry')} acted, the latest {latest_s * 1000:.0f} ms after its time"
     observed = round(latest_s * 1000, 1)
     return finding("timeline", expected, "pass", why, observed=observed, unit="ms late", series=series)
 

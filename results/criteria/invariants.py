@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from results.contract.steps import State
-from results.contract.texts import shortened
+from results.contract.texts import plural, shortened
 from results.contract.verdict import Finding
 from results.criteria.partition_rules import unsound
 from results.criteria.quantities import READING_S, US, size
@@ -60,7 +60,7 @@ class MovesComplete(TimelineExpectation):
             if not same:
                 wrong.append(f"{name} has the replicas {there}, not {replicas}")
         wrong += _moved_besides(run, expected, found["states"])
-        return _judged(self, wrong, f"{len(expected)} partitions as requested last")
+        return _judged(self, wrong, f"{plural(len(expected), 'partition')} as requested last")
 
 
 class IsrExplained(TimelineExpectation):
@@ -90,7 +90,7 @@ class IsrExplained(TimelineExpectation):
                 if not any(each.explains(fall.us, affected) for each in known):
                     when = run.seconds(fall.us)
                     wrong.append(f"{trace.name} lost {list(fall.lost)} at {when:+.1f} s and has {list(fall.isr)}")
-        holds = f"{seen} times under min.insync.replicas, each with a cause"
+        holds = f"{plural(seen, 'time')} under min.insync.replicas, each with a cause"
         return _judged(self, wrong, holds, "without a fault or a restart: ")
 
 
@@ -138,7 +138,7 @@ class MinIsrEnforced(TimelineExpectation):
                     )
         if wrong:
             return self.found("fail", "; ".join(shortened(wrong, SHOWN)), grown)
-        return self.found("pass", f"{judged} times under min.insync.replicas, without a new record", 0)
+        return self.found("pass", f"{plural(judged, 'time')} under min.insync.replicas, without a new record", 0)
 
 
 class MetadataReplayed(TimelineExpectation):
@@ -191,7 +191,7 @@ class PartitionsSound(TimelineExpectation):
         for name, each in (found or {"states": {}})["states"].items():
             if why := unsound(state_of(each)):
                 wrong.append(f"{name} at the end {why}")
-        return _judged(self, wrong, f"{states} states, each by the controller's rules")
+        return _judged(self, wrong, f"{plural(states, 'state')}, each by the controller's rules")
 
 
 class InSyncAtEnd(TimelineExpectation):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from results.contract.texts import plural
 from results.criteria.cluster_measures import on_one_machine
 from results.criteria.cost_measures import METADATA_OFFSET, WRITTEN
 from results.criteria.quantities import size
@@ -63,7 +64,8 @@ def _writes(run: RunSeries, host: str, spans: list[Span], properties: Mapping[st
         flushes, seconds = flushes + counted(part.value), seconds + part.seconds
         records += counted(applied.value) if len(applied) > 1 else 0.0
     if (flushes - records - filled) * FLUSH_S > MOST * seconds:
-        yield f"{host} flushed {flushes:.0f} times in {seconds:.0f} s, {records:.0f} of them for metadata at most"
+        times = plural(round(flushes), "time")
+        yield f"{host} flushed {times} in {seconds:.0f} s, {records:.0f} of them for metadata at most"
 
 
 def _grown(run: RunSeries, host: str, part: Series) -> float:

@@ -156,7 +156,8 @@ def _silent(run: RunView, store: str, span: Span) -> Iterator[Restraint]:
     longest = max(without, key=len, default=read[:0])
     if len(answers) and len(longest) >= SILENT and not kafkas_memory(run):
         first_us = int(longest[0])
-        why = f"the object store's server gave no answer in {len(longest)} readings, first at {_at(first_us, span)}"
+        readings = plural(len(longest), "reading")
+        why = f"the object store's server gave no answer in {readings}, first at {_at(first_us, span)}"
         yield Restraint(STORE, why, int(max(answers[answers < first_us], default=span[0])))
 
 
@@ -178,7 +179,7 @@ def _little_memory(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]
     """Yield that a limit of memory was reached: no topology declares one."""
     limited = _read(run, MEMORY, host, span)
     if times := counted(limited.value):
-        why = f"its processes reached a limit of memory {times:.0f} times, and the topology declares none"
+        why = f"its processes reached a limit of memory {plural(round(times), 'time')}, and the topology declares none"
         yield Restraint(MEMORY, why, _since(limited, _counting(limited), span))
 
 

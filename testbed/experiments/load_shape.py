@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from results.contract.texts import plural
 from testbed.errors import UsageError
 from testbed.experiments.experiment import NONE, Parameter, Settings, Value, number, one_of, or_none, whole
 from testbed.experiments.layout import Layout, PartitionGroup
@@ -147,8 +148,8 @@ def check_shape(shape: LoadShape, layout: Layout) -> None:
         problems.append("nothing is written to any partition, so the load has no shape; give inbound, or leave it out")
     if written and 0 < shape.keys < written:
         problems.append(
-            f"keys={shape.keys} is too few for {written} written partitions, as each key is in one partition; "
-            f"give at least {written}, or {NONE}"
+            f"keys={shape.keys} is too few for {plural(written, 'written partition')}, as each key is in one partition"
+            f"; give at least {written}, or {NONE}"
         )
     if shape.redundancy and shape.compression == NONE:
         problems.append(
@@ -170,7 +171,8 @@ def spread(layout: Layout, topics: int) -> Layout:
     for name in sorted(divided):
         count = sum(len(group.partitions) for group in layout.throttled if group.topic == name)
         if count < topics:
-            raise UsageError(f"topics={topics} is more than the {count} partitions of {name}; give at most {count}")
+            there = plural(count, "partition")
+            raise UsageError(f"topics={topics} is more than the {there} of {name}; give at most {count}")
     parts = (
         part for group in layout.throttled for part in (_divided(group, topics) if group.topic in divided else [group])
     )

@@ -9,6 +9,7 @@ from operator import not_
 from results.contract.manifest import Differences, Fetch, LiveLoad, NicMeasurement, Records
 from results.contract.relocation import Storage
 from results.contract.schema import Sample
+from results.contract.texts import plural
 from results.contract.verdict import Direction
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import Context
@@ -117,7 +118,7 @@ class MoveEnvironment:
     def preload(self, fills: Sequence[Fill]) -> None:
         """Write the records of `fills` and wait until all replicas in sync have them. Raise `WaitTimeout` otherwise."""
         total, partitions = sum(fill.bytes for fill in fills), sum(len(fill.partitions) for fill in fills)
-        self.context.progress(f"preloading {total / 1e6:.0f} MB into {partitions} partitions")
+        self.context.progress(f"preloading {total / 1e6:.0f} MB into {plural(partitions, 'partition')}")
         followed = any(group.in_sync for group in self.layout.groups)
         size = SHARED_BATCH_BYTES if self.setup.storage == "automq" else BATCH_BYTES
         preload(self.testbed.driver_bootstrap, fills, acks="1" if followed else "all", batch_bytes=size)

@@ -6,6 +6,7 @@
 from collections import Counter
 
 from results.contract.relocation import LOCAL_MOST, STORAGES, Storage
+from results.contract.texts import counted
 from testbed.errors import UsageError
 from testbed.experiments.experiment import Parameter, Settings, one_of
 from testbed.experiments.layout import Layout
@@ -88,8 +89,9 @@ def check_size(storage: Storage, size_bytes: float, partitions: int) -> None:
     least = least_bytes(storage, partitions)
     if size_bytes < least:
         raise UsageError(
-            f"{partitions} tiered partitions keep a segment of {format_size(SEGMENT_BYTES)} each on disk: for that to "
-            f"be under a tenth they must hold {format_size(least)} or more, not {format_size(int(size_bytes))}"
+            f"{counted(partitions, 'tiered partition', 'keeps')} a segment of {format_size(SEGMENT_BYTES)} each on "
+            f"disk. For that to be under a tenth the logs must have {format_size(least)} or more, "
+            f"not {format_size(int(size_bytes))}"
         )
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
+from results.contract.texts import plural
 from results.contract.verdict import DIRECTIONS, Direction
 from testbed.errors import UsageError
 from testbed.experiments.batched_move import batched_run
@@ -173,7 +174,7 @@ def check_brokers(name: str, topology: Topology, brokers: int, ready: str) -> No
     """Raise `UsageError` unless a topology has exactly `brokers` brokers; `ready` names such a topology."""
     if len(topology.brokers) != brokers:
         raise UsageError(
-            f"{name} needs exactly {brokers} brokers, {topology.name} has {len(topology.brokers)}: "
+            f"{name} needs exactly {plural(brokers, 'broker')}, {topology.name} has {len(topology.brokers)}: "
             f"use the topology {ready}, or one like it"
         )
 
@@ -184,8 +185,8 @@ def check_records(layout: Layout) -> None:
         least = len(group.partitions) * RECORD_BYTES // 2
         if group.adding and group.bytes < least:
             raise UsageError(
-                f"{format_size(group.bytes)} in {len(group.partitions)} partitions is less than half a record of "
-                f"{format_size(RECORD_BYTES)} in each; give fewer partitions, or a longer or faster move"
+                f"{format_size(group.bytes)} in {plural(len(group.partitions), 'partition')} is less than half a "
+                f"record of {format_size(RECORD_BYTES)} in each; give fewer partitions, or a longer or faster move"
             )
 
 

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from results.contract.handover import HandoverRecord
 from results.contract.manifest import Facts, NicMeasurement
 from results.contract.relocation import ColdRead, Membership, Relocation, Sent
+from results.contract.texts import plural
 from testbed.errors import UsageError
 from testbed.experiments.experiment import (
     Context,
@@ -126,7 +127,7 @@ def run_unthrottled_move(
             sent = sent_logs(environment, environment.sizes())
             total, local = sum(each.total_bytes for each in sent), sum(each.local_bytes or 0 for each in sent)
             context.progress(
-                f"moving {sum(each.partitions for each in sent)} partitions, {total / 1e6:.0f} MB, of which "
+                f"moving {plural(sum(each.partitions for each in sent), 'partition')}, {total / 1e6:.0f} MB, of which "
                 f"{local / 1e6:.0f} MB on disks"
             )
             uploads = NewLeaderUploads(environment) if setup.storage == "tiered" and not load.idle else None

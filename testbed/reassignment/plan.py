@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from results.contract.texts import shortened
+from results.contract.texts import plural, shortened
 from testbed.errors import TestbedError
 from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
 
@@ -81,7 +81,7 @@ def moves(plan: Plan, state: Mapping[TopicPartition, PartitionState]) -> tuple[P
 def move_ratio(partitions_to_move: int, total_partitions: int) -> float:
     """Return KIP-73's MoveRatio: the share of all partitions that move."""
     if not 0 <= partitions_to_move <= total_partitions or total_partitions == 0:
-        raise ValueError(f"{partitions_to_move} partitions to move of {total_partitions}: must be 0 to all")
+        raise ValueError(f"{plural(partitions_to_move, 'partition')} to move of {total_partitions}: must be 0 to all")
     return partitions_to_move / total_partitions
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from results.contract.texts import shortened
+from results.contract.texts import counted, plural, shortened
 from testbed.kafka.types import PartitionMove, TopicPartition
 from testbed.reassignment.plan import Plan, PlanError, move_ratio
 
@@ -304,7 +304,9 @@ def _refuse_few(
     assignment: Assignment, brokers: Callable[[TopicPartition], int], needed: Callable[[TopicPartition], int]
 ) -> None:
     problems = [
-        f"{tp} needs {needed(tp)} brokers and {brokers(tp)} are left" for tp in assignment if needed(tp) > brokers(tp)
+        f"{tp} needs {plural(needed(tp), 'broker')}, and {counted(brokers(tp), 'broker', 'is')} left"
+        for tp in assignment
+        if needed(tp) > brokers(tp)
     ]
     if problems:
         raise PlanError("plan", shortened(problems, 5))

@@ -83,7 +83,7 @@ def test_both_orders_of_electing_and_opening_pass_and_a_handover_before_the_uplo
     assert verdicts(seen(partition(elected=200)))["order"] == "pass"
     early = seen(partition(closed=900))
     assert verdicts(early)["order"] == "pass"
-    assert "1 were opened before they were closed" in why(early, "order")
+    assert "1 partition was opened before being closed" in why(early, "order")
 
 
 def test_a_partition_that_was_closed_in_order_is_not_recovered() -> None:

@@ -14,7 +14,7 @@ NEAR = ClockReading("m2", "before", 0.001, 0.0005)
 def test_clocks_that_agree_pass_and_the_largest_offset_is_told():
     [found] = judge_agreement([NEAR, ClockReading("m2", "after", -0.012, 0.001)])
     assert (found.verdict, found.observed) == ("pass", pytest.approx(0.013))
-    assert "2 readings of 1 other machines; the largest offset is -12.0 ± 1.0 ms, of m2 after the run" in found.why
+    assert "2 readings of 1 other machine; the largest offset is -12.0 ± 1.0 ms, of m2 after the run" in found.why
 
 
 @pytest.mark.parametrize(

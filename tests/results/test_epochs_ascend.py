@@ -22,7 +22,7 @@ def verdict(*epochs):
 
 
 def test_a_trace_as_the_controller_writes_it_passes():
-    assert verdict((0, 0), (1, 0), (2, 1)) == ("pass", "2 changes of 1 partitions")
+    assert verdict((0, 0), (1, 0), (2, 1)) == ("pass", "2 changes of 1 partition")
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,11 @@ def test_what_is_left_out_has_a_name_where_the_list_gives_none():
 
 def test_one_thing_is_no_plural():
     assert [plural(count, "run") for count in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
+    words = ("copy", "entry", "day", "batch", "process", "phase", "full collection")
+    assert [plural(1, word) for word in words] == [f"1 {word}" for word in words]
+    assert [plural(2, word).removeprefix("2 ") for word in words] == [
+        *("copies", "entries", "days", "batches", "processes", "phases", "full collections"),
+    ]
 
 
 @pytest.mark.parametrize(("verb", "of_two"), [("is", "are"), ("was", "were"), ("has", "have"), ("moves", "move")])

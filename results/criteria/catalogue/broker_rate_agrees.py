@@ -3,6 +3,7 @@
 import math
 
 from results.contract.move import Move
+from results.contract.texts import plural
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import where_sent
 from results.criteria.criterion import RATES, Criterion
@@ -90,9 +91,10 @@ def _kafka(rates: HostRates, move: Move, parts: bool) -> Finding:
     if gap := gap_text(rates.longest_gap_s):
         why = gap
     elif ratio is None:
-        why = f"{metric} has {rates.kafka.polls} samples in the steady part; {KAFKA_POLLS} are needed"
+        why = f"{metric} has {plural(rates.kafka.polls, 'sample')} in the steady part; {KAFKA_POLLS} are needed"
     else:
-        why = f"mean of {rates.kafka.polls} samples; Kafka says {ratio:.3f} of what its sensor should read of the logs"
+        samples = plural(rates.kafka.polls, "sample")
+        why = f"mean of {samples}; Kafka says {ratio:.3f} of what its sensor should read of the logs"
         wrong = _wrong_part(rates, move, more, less) if parts else ""
         verdict = "pass" if -within <= ratio - 1 <= above and not wrong else "fail"
         why += f"; {wrong}" if wrong else ""

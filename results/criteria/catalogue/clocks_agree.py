@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from results.contract.clocks import ClockReading
+from results.contract.texts import plural
 from results.contract.verdict import Finding
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move, has_steps
 from results.criteria.findings import finding
@@ -21,8 +22,9 @@ def judge_agreement(readings: Sequence[ClockReading]) -> list[Finding]:
     if wrong:
         return wrong
     most = max(readings, key=lambda each: each.most_s or 0.0)
+    machines = plural(len({each.machine for each in readings}), "other machine")
     why = (
-        f"{len(readings)} readings of {len({each.machine for each in readings})} other machines; the largest offset is "
+        f"{plural(len(readings), 'reading')} of {machines}; the largest offset is "
         f"{(most.offset_s or 0.0) * 1000:+.1f} ± {most.unsure_s * 1000:.1f} ms, of {most.machine} {most.when} the run"
     )
     return [finding(NAME, EXPECTED, "pass", why, observed=most.most_s, unit="s", series=("manifest.clocks",))]

@@ -1,5 +1,6 @@
 """What groups had committed before a broker left is what their coordinators have afterwards."""
 
+from results.contract.texts import plural
 from results.contract.verdict import Finding
 from results.criteria.criterion import FACTS, Criterion, has_relocation
 from results.criteria.findings import answers_finding
@@ -11,7 +12,7 @@ def _judge(run: RunView) -> list[Finding]:
     found = None if run.membership is None else run.membership.offsets
     if found is None:
         return []
-    asked = f"{found.groups} groups had committed offsets of {found.partitions} partitions"
+    asked = f"{plural(found.groups, 'group')} had committed offsets of {plural(found.partitions, 'partition')}"
     expected, wrong = "every acknowledged offset, in each group", found.wrong
     field = "manifest.relocation"
     return [answers_finding("committed-offsets", expected, asked, wrong, found.problem, unit="wrong", field=field)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from results.contract.manifest import NicMeasurement
 from results.contract.move import FlowKind, Move, flows_through, throttled_through
+from results.contract.texts import plural
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
@@ -49,7 +50,8 @@ def _control(control: ControlTransfer, move: Move, nics: tuple[NicMeasurement, .
     elif control.total_bytes <= 0 or together is None or alone is None or not unlisted or not listed:
         why = "no control bytes were seen while the throttle was in force"
     elif control.total_bytes < unlisted * move.response_max_bytes:
-        why = f"only {size(control.total_bytes)} of control: less than a response for each of {unlisted} partitions"
+        responses = f"a response for each of {plural(unlisted, 'partition')}"
+        why = f"only {size(control.total_bytes)} of control: less than {responses}"
     else:
         throttled = max(together - alone, 0.0) / listed
         each = alone / unlisted
@@ -60,7 +62,8 @@ def _control(control: ControlTransfer, move: Move, nics: tuple[NicMeasurement, .
         if observed > CONTROL_LEAST:
             verdict = "pass"
         elif room <= CONTROL_ROOM * CONTROL_LEAST:
-            why = f"the NIC carries {rate(payload)}: {unlisted} partitions beside {listed} throttled ones get no more"
+            parts = f"{plural(unlisted, 'partition')} besides {plural(listed, 'throttled one')}"
+            why = f"the NIC carries {rate(payload)}, no more for {parts}"
         elif gap := gap_text(control.longest_gap_s):
             why = gap
         else:

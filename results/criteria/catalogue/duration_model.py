@@ -3,6 +3,7 @@
 import math
 
 from results.contract.move import Move
+from results.contract.texts import counted
 from results.contract.verdict import Finding, Power, Verdict
 from results.criteria.batching import copying_s, kept, open_in_steps, why_not, without_batch_model
 from results.criteria.criterion import RATES, Criterion
@@ -113,8 +114,8 @@ def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]
         return [open_in_steps("duration-model", expected, why or "the list of reassignments was not polled")]
     most_s = max(least_s, move.batches_s[-1] / kept(move, rests))
     predicted = (
-        f"predicted {least_s:.1f} to {most_s:.1f} s: {len(copying_s(move))} batches were copied, "
-        f"{rests.count} rests were {rests.total_s:.1f} s, {rests.mean_s:.2f} s each"
+        f"predicted {least_s:.1f} to {most_s:.1f} s: {counted(len(copying_s(move)), 'batch', 'was')} copied, "
+        f"{counted(rests.count, 'rest', 'was')} {rests.total_s:.1f} s, {rests.mean_s:.2f} s each"
     )
     verdict, observed, why = _compared(measures, least_s, most_s, predicted)
     return [

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
-from results.contract.texts import shortened
+from results.contract.texts import plural, shortened
 from results.contract.verdict import Finding
 from results.criteria.criterion import FACTS, Criterion, has_steps
 from results.criteria.findings import finding
@@ -51,7 +51,7 @@ def _judge(run: RunView) -> list[Finding]:
             "epochs-ascend",
             "every change has a higher partition epoch, and no lower leader epoch",
             "fail" if wrong else "pass" if changes else "inconclusive",
-            "; ".join(shortened(wrong, _SHOWN)) or f"{changes} changes of {len(states)} partitions",
+            "; ".join(shortened(wrong, _SHOWN)) or f"{plural(changes, 'change')} of {plural(len(states), 'partition')}",
             observed=float(len(wrong)),
             unit="partitions",
             tolerance="none",

@@ -3,7 +3,7 @@
 from statistics import median
 
 from results.contract.handover import AFTER, STEPS, TOLD, HandoverRecord, PartitionHandover, Step
-from results.contract.texts import shortened
+from results.contract.texts import counted, plural, shortened
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import CLOCKS, FACTS, Criterion, has_relocation
 from results.criteria.findings import finding
@@ -55,7 +55,8 @@ def _matched(seen: HandoverRecord, step: Step) -> Finding:
         why = f"not matched in {len(missing)} of {len(seen.partitions)} partitions, {missing[0]} for one: "
         why += f"looked for {first.looked_for}{_unread(seen)}"
     else:
-        verdict, why = "pass", f"matched in all {len(times)} partitions; seconds after the command was asked for"
+        matched = f"matched in each of {plural(len(times), 'partition')}"
+        verdict, why = "pass", f"{matched}; seconds after the command was asked for"
     return finding(f"handover-{step}", TOLD[step], verdict, why, observed=observed, series=SERIES)
 
 
@@ -82,16 +83,17 @@ def _order(seen: HandoverRecord) -> Finding:
     if wrong:
         why = "; ".join(shortened(wrong, _SHOWN))
     elif unknown:
-        why = f"not all steps of {unknown} partitions were matched"
+        why = f"not all steps of {plural(unknown, 'partition')} were matched"
     else:
-        handed = f"; {early} were opened before they were closed: handed over first, uploaded behind" if early else ""
-        why = f"all of {len(seen.partitions)} partitions{handed}"
+        opened_first = f"; {counted(early, 'partition', 'was')} opened before being closed"
+        handed = f"{opened_first}: handed over first, uploaded behind" if early else ""
+        why = f"all of {plural(len(seen.partitions), 'partition')}{handed}"
     return finding(
         ORDER,
         "; ".join(f"{before} before {after}" for before, after in AFTER),
         verdict,
         why,
-        observed=None if verdict == "inconclusive" else f"{len(wrong)} partitions out of order",
+        observed=None if verdict == "inconclusive" else f"{plural(len(wrong), 'partition')} out of order",
         tolerance=f"{ROUNDING_US // 1000} ms",
         series=SERIES,
     )

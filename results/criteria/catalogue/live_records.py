@@ -4,6 +4,7 @@ The audit says it of the logs after the run, and each consumer of what it was gi
 """
 
 from results.contract.live import LiveAudit, LiveDeliveries, LiveLoad
+from results.contract.texts import plural
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_relocation
 from results.criteria.findings import SENT_AGAIN, finding
@@ -48,13 +49,14 @@ def _delivered(found: LiveDeliveries, *, shared: bool) -> Finding:
         return _live(found.name, "inconclusive", None, "it was given no record", expected=DELIVERED)
     why = (
         f"{found.records} delivered, the values of {found.checked} and the keys, headers and timestamps of "
-        f"{found.compared} checked; {found.skipped} offsets skipped, {found.missed} missed, {found.repeated} repeated, "
-        f"{found.corrupt} corrupt, {found.refused} refused"
+        f"{found.compared} checked; {plural(found.skipped, 'offset')} skipped, {found.missed} missed, "
+        f"{found.repeated} repeated, {found.corrupt} corrupt, {found.refused} refused"
     )
     if found.again:
         why += f"; {found.again} came again after a new assignment"
     if found.behind:
-        why += f"; {found.behind} acknowledged records had not come when the load ended: the consumer was behind"
+        behind = plural(found.behind, "acknowledged record")
+        why += f"; {behind} had not come when the load ended: the consumer was behind"
     if found.older:
         why += f"; {found.older} were written before the load, although the consumer began at the end of the log"
     if found.first:

@@ -1,5 +1,6 @@
 """After a move of tiered partitions their new leaders upload what clients write."""
 
+from results.contract.texts import plural
 from results.contract.verdict import Finding
 from results.criteria.criterion import BROKERS_UNRESTRAINED, FACTS, Criterion, has_relocation
 from results.criteria.findings import answers_finding
@@ -11,7 +12,7 @@ def _judge(run: RunView) -> list[Finding]:
     found = run.relocation.uploads
     if found is None or not (found.partitions or found.problem):
         return []
-    asked = f"new leaders closed segments of {found.partitions} partitions"
+    asked = f"new leaders closed segments of {plural(found.partitions, 'partition')}"
     expected, missing = "a record of after the move, of each partition", found.missing
     field = "manifest.relocation"
     return [answers_finding("new-leader-uploads", expected, asked, missing, found.problem, unit="missing", field=field)]

@@ -6,7 +6,7 @@ Nor did anything else use it while data moved, as far as agents see.
 from collections.abc import Sequence
 
 from results.contract.network import LinkDifference, NetworkRecord, NicMeasurement, ShapingReading, ratios_text
-from results.contract.texts import shortened
+from results.contract.texts import plural, shortened
 from results.contract.verdict import Direction, Finding
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
 from results.criteria.criterion import NETWORK_CHANGED, PRECONDITIONS, Criterion, has_any_move, has_steps
@@ -30,11 +30,11 @@ def nics_unchanged(network: NetworkRecord) -> list[Finding]:
 
 
 def _unchanged(network: NetworkRecord) -> Finding:
-    why = f"read back {len(network.readings)} times without a difference; the kernel announced no change"
+    why = f"read back {plural(len(network.readings), 'time')} without a difference; the kernel announced no change"
     if network.nics_after:
         tries = max(len(nic.readings) for nic in network.nics_after)
         why += f"; measured again after the run: {ratios_text(network.nics_after)} of the declared rate"
-        why += f", in at most {tries} readings" if tries > 1 else ""
+        why += f", in at most {plural(tries, 'reading')}" if tries > 1 else ""
     return finding(NAME, EXPECTED, "pass", why, observed="no difference", series=("manifest.network",))
 
 

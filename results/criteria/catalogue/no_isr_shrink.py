@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from results.contract.move import RECORDED, Move
+from results.contract.texts import counted, plural
 from results.contract.verdict import Finding, Verdict
 from results.criteria.cluster_measures import LAG_S, ShrinkCause, measure_isr
 from results.criteria.criterion import BROKERS_UNRESTRAINED, FACTS, NOT_KAFKAS, Criterion
@@ -25,25 +26,24 @@ def judge_isr(measures: MoveMeasures, move: Move) -> Finding:
     elif shrunk := [(h.host, h.shrinks) for h in isr.hosts if h.shrinks]:
         observed = sum(times for _, times in shrunk)
         verdict = "fail"
-        why = "; ".join(f"{host} took replicas out of ISRs {times:g} times" for host, times in shrunk)
+        why = "; ".join(f"{host} took replicas out of ISRs {plural(round(times), 'time')}" for host, times in shrunk)
     elif isr.smaller:
         observed, verdict = float(len(isr.smaller)), "fail"
         when_s, partition, now, before = isr.smaller[0]
-        why = (
-            f"{partition} had {now:g} in sync at {at(when_s)}, {before:g} before; {len(isr.smaller)} partitions like it"
-        )
+        alike = plural(len(isr.smaller), "partition")
+        why = f"{partition} had {now:g} in sync at {at(when_s)}, {before:g} before; {alike} like it"
     elif isr.lagging:
         observed, verdict = float(len(isr.lagging)), "fail"
         when_s, partition = isr.lagging[0]
         why = f"a replica of {partition} of before the move was not in sync at {at(when_s)}; "
-        why += f"{len(isr.lagging)} partitions like it"
+        why += f"{plural(len(isr.lagging), 'partition')} like it"
     elif missing := _isr_unseen(isr, len(listed) if watched else None):
         why = missing
     else:
         observed, verdict = 0.0, "pass"
         why = "no ISR shrank on any broker"
         if isr.partitions:
-            why += f"; {isr.partitions} partitions were polled {isr.polls} times or more"
+            why += f"; {counted(isr.partitions, 'partition', 'was')} polled {plural(isr.polls, 'time')} or more"
     return finding(
         "no-isr-shrink",
         "no replica that was in sync leaves the ISR",

@@ -1,6 +1,7 @@
 """Each broker describes its quotas, at every poll of the move, as the quota that was asked for."""
 
 from results.contract.move import Move
+from results.contract.texts import plural
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import finding
@@ -56,7 +57,8 @@ def _too_few(sides: list[QuotaPolls], measures: MoveMeasures) -> str | None:
         return "no throttled bytes were seen, so there is no time to poll in"
     for quota in sides:
         if quota.polls < max(1.0, seconds / POLL_EVERY_S):
-            return f"{quota.side} quota polled {quota.polls} times in {seconds:.1f} s, less than once in 2 s"
+            times = plural(quota.polls, "time")
+            return f"{quota.side} quota polled {times} in {seconds:.1f} s, less than once in 2 s"
         if quota.longest_gap_s is None or quota.longest_gap_s > GAP_S:
             return f"{quota.side} quota was not polled for {quota.longest_gap_s or 0:.1f} s"
     return None

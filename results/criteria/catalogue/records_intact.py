@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from results.contract.texts import shortened
+from results.contract.texts import counted, shortened
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_any_move, has_steps
 from results.criteria.findings import finding
@@ -80,10 +80,10 @@ def _judge(run: RunView) -> Finding:
         why = (
             f"{records.found} of {records.expected} found; {records.lost} lost, "
             f"{records.duplicated} duplicated, {records.corrupt} corrupt; "
-            f"{len(records.digest_mismatches)} partitions have another digest"
+            f"{counted(len(records.digest_mismatches), 'partition', 'has')} another digest"
         )
         if records.foreign:
-            why += f"; {records.foreign} records are of other clients"
+            why += f"; {counted(records.foreign, 'record', 'is')} of other clients"
         if records.reordered:
             why += f"; {records.reordered} after a later record"
         if records.digest_mismatches:
@@ -95,7 +95,7 @@ def _judge(run: RunView) -> Finding:
             why += f"; the replicas' logs were not compared: {records.uncompared}"
     if unlike:
         verdict = "fail"
-        why += f"; {len(unlike)} copies lack bytes: " + "; ".join(shortened(unlike, SHOWN))
+        why += f"; {counted(len(unlike), 'copy', 'lacks')} bytes: " + "; ".join(shortened(unlike, SHOWN))
     return finding(
         "records-intact",
         "every preloaded record once, unchanged, in order, on all replicas; copies as large as the leaders' logs",

@@ -1,6 +1,7 @@
 """A step adds no more replicas than the limit R."""
 
 from results.contract.move import BatchingPolls
+from results.contract.texts import plural
 from results.contract.verdict import Finding
 from results.criteria.batching import polled_finding
 from results.criteria.criterion import FACTS, Criterion, has_batches
@@ -10,10 +11,11 @@ def judge_replicas(polls: BatchingPolls | None) -> list[Finding]:
     """Return nothing without polls or without the limit."""
     if polls is None or polls.limits.replicas is None:
         return []
-    why = f"{polls.most_added} at most, in {polls.steps} steps"
+    why = f"{polls.most_added} at most, in {plural(polls.steps, 'step')}"
     if over := polls.added_over:
         why = f"more without need: {', '.join(over[:5])}"
-    expected = f"a step adds at most {polls.limits.replicas} replicas, or as many as min.insync.replicas lacks"
+    most = plural(polls.limits.replicas, "replica")
+    expected = f"a step adds at most {most}, or as many as min.insync.replicas lacks"
     return [polled_finding(polls, "replicas-per-step", expected, bool(over), float(polls.most_added), why)]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from results.contract.texts import shortened
+from results.contract.texts import plural, shortened
 from results.contract.verdict import Finding, Verdict
 from results.criteria.catalogue.move_done import CRITERION as MOVE_DONE
 from results.criteria.criterion import FACTS, Criterion
@@ -18,7 +18,8 @@ def judge_steps_taken(steps: PlannedSteps) -> list[Finding]:
     if not steps.planned:
         return []
     verdict: Verdict = "pass"
-    why = f"{len(steps.planned)} partitions, in at most {max(map(len, steps.planned.values())) - 1} steps each"
+    most = plural(max(map(len, steps.planned.values())) - 1, "step")
+    why = f"{plural(len(steps.planned), 'partition')}, in at most {most} each"
     if steps.different:
         verdict = "fail"
         wrong = [f"{_name(tp)}: {_path(steps.logged[tp])}, not {_path(steps.planned[tp])}" for tp in steps.different]

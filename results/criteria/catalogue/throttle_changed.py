@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from results.contract.texts import plural
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import finding
@@ -22,7 +23,7 @@ def judge_changes(measures: MoveMeasures) -> Finding:
     elif not any(after < before for before, after in steps):
         why = f"no lowered throttle was seen in force while data moved, only {seen}"
     else:
-        verdict, why = "pass", f"{len(quotas)} phases: {seen}"
+        verdict, why = "pass", f"{plural(len(quotas), 'phase')}: {seen}"
     return finding(
         "throttle-changed",
         "raised and lowered, each seen in force on every broker while data moved",

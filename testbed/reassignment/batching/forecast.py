@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from results.contract.texts import counted
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.batching.queues import StepQueues
 from testbed.reassignment.batching.step import Batch, BatchLimits, NoStep, PartitionView, next_step
@@ -64,7 +65,8 @@ def forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[i
     while queues.steps:
         taken = queues.take()
         if not taken:
-            waiting |= {names[rank]: f"{limits.leaders} leader movements are allowed" for rank in queues.steps}
+            why = f"{counted(limits.leaders or 0, 'leader movement', 'is')} allowed"
+            waiting |= {names[rank]: why for rank in queues.steps}
             break
         for rank, step in taken.items():
             _current, target, _isr, least = state[rank]

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from results.contract.texts import counted, plural
 from testbed.kafka.types import TopicPartition
 
 Replicas = tuple[int, ...]
@@ -177,13 +178,13 @@ def choose_batch(
                 continue
             full = [] if cap is None else [broker for broker in step.adding if copying[broker] >= cap]
             if slots <= 0:
-                deferred[tp] = f"{limits.partitions} partitions are in flight"
+                deferred[tp] = f"{counted(limits.partitions or 0, 'partition', 'is')} in flight"
             elif step.adding and starts <= 0:
-                deferred[tp] = f"{limits.starts} copies begin in this turn, the most permitted"
+                deferred[tp] = f"{counted(limits.starts or 0, 'copy', 'begins')} in this turn, the most permitted"
             elif moves_leader and leaders <= 0:
-                deferred[tp] = f"{limits.leaders} leader movements are in flight"
+                deferred[tp] = f"{counted(limits.leaders or 0, 'leader movement', 'is')} in flight"
             elif full:
-                deferred[tp] = f"broker {full[0]} receives {copying[full[0]]} replicas"
+                deferred[tp] = f"broker {full[0]} receives {plural(copying[full[0]], 'replica')}"
             else:
                 chosen[tp] = step
                 if cap is not None:

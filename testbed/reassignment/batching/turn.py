@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from results.contract.texts import counted
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from testbed.kafka.partitions import existing_partitions
@@ -135,7 +136,7 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
     limits = _of_turn(limits, mode)
     elect = _elected_now(list(elections), limits, running)
     running |= {tp: elections[tp] for tp in elect}
-    why = f"{limits.leaders} leader movements are in flight"
+    why = f"{counted(limits.leaders or 0, 'leader movement', 'is')} in flight"
     found |= {tp: replace(found[tp], state="deferred", why=why) for tp in elections if tp not in running}
     hold = held or ("the batch before has not ended" if mode == "batched" and running else "")
     fresh = [] if hold else [(tp, step) for tp, step in wanted if tp not in seen.refused]

@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+from results.contract.texts import counted
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.batching.forecast import Forecast, forecast
 from testbed.reassignment.batching.step import (
@@ -43,7 +44,7 @@ def test_what_is_in_flight_holds_its_place():
         [(tp(1), LEADS), (tp(2), STAYS), (tp(3), STAYS)], BatchLimits(partitions=2, leaders=1), {tp(0): LEADS}
     )
     assert list(batch.steps) == [tp(2)]
-    assert batch.deferred[tp(1)] == "1 leader movements are in flight"
+    assert batch.deferred[tp(1)] == "1 leader movement is in flight"
 
 
 def test_a_limit_lowered_below_what_is_in_flight_starts_nothing():
@@ -59,7 +60,7 @@ def test_a_broker_receives_no_more_than_its_cap():
 def test_no_more_steps_begin_in_one_turn_than_starts_permits():
     batch = choose_batch([(tp(n), STAYS) for n in range(4)], BatchLimits(partitions=4, starts=1), {tp(9): STAYS})
     assert list(batch.steps) == [tp(0)]
-    assert batch.deferred[tp(1)] == "1 copies begin in this turn, the most permitted"
+    assert batch.deferred[tp(1)] == "1 copy begins in this turn, the most permitted"
 
 
 def test_a_step_that_copies_nothing_may_always_begin():
@@ -105,9 +106,8 @@ def considered_each_time(views, online, limits):
         chosen = choose_batch(steps.items(), limits).steps
         if not chosen:
             left = steps.keys() - waiting.keys()
-            return Forecast(
-                tuple(batches), waiting | dict.fromkeys(left, f"{limits.leaders} leader movements are allowed")
-            )
+            why = f"{counted(limits.leaders or 0, 'leader movement', 'is')} allowed"
+            return Forecast(tuple(batches), waiting | dict.fromkeys(left, why))
         batches.append(Batch(chosen))
         for p, step in chosen.items():
             state[p] = state[p]._replace(

@@ -70,7 +70,7 @@ def test_nobody_can_leave_where_none_remains():
 
 
 def test_too_few_brokers_left_are_refused_and_named():
-    with pytest.raises(PlanError, match="t-0 needs 3 brokers and 2 are left"):
+    with pytest.raises(PlanError, match="t-0 needs 3 brokers, and 2 brokers are left"):
         drain(round_robin(3, 3, 3), racks(3, 1), {2})
 
 
