@@ -27,9 +27,9 @@ def _unseen(steps: BatchingPolls) -> str | None:
 
 
 def most_at_once_finding(steps: BatchingPolls, name: str, limit: int, most: int, what: str) -> Finding:
-    """Return the finding of a limit on what is in flight at once."""
+    """Return the finding of a limit on what is in flight at once; `what` has the limit in words."""
     why = f"{most} of {limit} at most, in {plural(steps.polls, 'poll')} of {plural(steps.partitions, 'partition')}"
-    return polled_finding(steps, name, f"at most {limit} {what}", most > limit, float(most), why)
+    return polled_finding(steps, name, f"at most {what}", most > limit, float(most), why)
 
 
 def none_wrong(steps: BatchingPolls, name: str, expected: str, wrong: tuple[str, ...], fine: str) -> Finding:

@@ -1,6 +1,7 @@
 """No more partitions are in flight at once than the limit P."""
 
 from results.contract.move import BatchingPolls
+from results.contract.texts import counted
 from results.contract.verdict import Finding
 from results.criteria.batching import most_at_once_finding
 from results.criteria.criterion import FACTS, Criterion, has_batches
@@ -10,7 +11,7 @@ def judge_partitions(polls: BatchingPolls | None) -> list[Finding]:
     """Return nothing without polls or without the limit."""
     if polls is None or polls.limits.partitions is None:
         return []
-    what = "partitions are listed at once"
+    what = f"{counted(polls.limits.partitions, 'partition', 'is')} listed at once"
     return [most_at_once_finding(polls, "partitions-in-flight", polls.limits.partitions, polls.most_in_flight, what)]
 
 
