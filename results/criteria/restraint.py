@@ -94,7 +94,10 @@ def held_back(run: RunView) -> Mapping[str, list[Restraint]]:
     if run.manifest.relocation is not None and run.relocation.storage != "disk":
         # After the move, too, brokers upload to the stores, and clients wait for them.
         whole = span[0], run.series.last_us() or span[1]
-        found |= {store: list(_silent(run, store, whole)) for store in run.stores}
+        found |= {
+            store: [*_silent(run, store, whole), *([] if store in limited else _paused(run, store, whole))]
+            for store in run.stores
+        }
     return {host: why for host, why in found.items() if why}
 
 

@@ -418,6 +418,22 @@ def test_a_store_that_was_down_while_data_moved_is_not_blamed_on_brokers(told, u
         assert down.why == "s1: the object store's server gave no answer in 5 readings, first at +1.9 s"
 
 
+@pytest.mark.parametrize(("late_s", "verdict"), [(4.0, "inconclusive"), (0.5, "fail")])
+def test_a_store_in_a_paused_container_is_not_blamed_on_brokers(late_s, verdict):
+    """Its agent is paused as well, so no reading says that the server gave no answer."""
+    told = replace(TIERED, seconds=9.0)
+    manifest, _samples, events = relocated(told=told)
+    kept = [each for each in samples(told) if each.host != "s1" or not us(1.0) <= each.ts_us <= us(1.0 + late_s)]
+    error = LogFinding("b2", us(3), "ERROR", "remote", "Error occurred while reading the remote data", 1)
+    facts = replace(manifest.facts, logs=(HostLog("b1"), HostLog("b2", findings=(error,))))
+    run = replace(manifest, facts=facts, criteria=("s3-seconds",))
+    judgement = judge(run, samples_table([*kept, Sample(us(6.0), "s1", "agent.late", late_s)]), events)
+    assert verdicts(judgement, "s3-seconds") == {verdict}
+    assert {c.host: c.verdict for c in named(judgement, "logs-clean")} == {"b1": "pass", "b2": verdict}
+    why = "s1: its agent was 4.0 s late at +6.0 s: its container was paused, or had no CPU"
+    assert [each.why for each in found(judgement).values()] == ([why] if verdict == "inconclusive" else [])
+
+
 @pytest.mark.parametrize(("until_s", "verdict"), [(4.0, "fail"), (12.0, "inconclusive")])
 def test_a_store_that_was_down_after_the_move_explains_what_it_lacks(until_s, verdict):
     manifest, _samples, events = relocated(told=TIERED)

@@ -16,7 +16,8 @@ EXPECTED = "nothing outside of Kafka holds a broker back"
 def _judge(run: RunView) -> list[Finding]:
     """Return one finding for each broker that was held back; one for all when none was, and none without a reading.
 
-    The series of a finding are those that say what held brokers back: `logs-clean` looks for a full disk and a store.
+    A server of the object store has one as well. The series of a finding are those that say what held it back:
+    `logs-clean` looks for a full disk.
     """
     if found := held_back(run):
         return [_held_back(host, why) for host, why in found.items()]

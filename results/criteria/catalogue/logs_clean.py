@@ -17,7 +17,7 @@ from results.criteria.criterion import (
 )
 from results.criteria.findings import finding
 from results.criteria.quantities import US
-from results.criteria.restraint import FREE, STORE
+from results.criteria.restraint import FREE
 from results.criteria.unfit import MACHINE_LOAD, UnfitTime
 
 SHOWN, SHOWN_CHARACTERS, SHOWN_OF_THROWN = 3, 120, 60
@@ -65,7 +65,7 @@ def certain(logs: Sequence[HostLog] | None, brokers: Sequence[str], shaky: Seque
     names = {each.name for each in shaky}
     slow = {log.host for log in logs or () if {f.logger for f in log.findings if f.level != "WARN"} <= {SLOW_EVENT}}
     held = [each for each in shaky if each.name == BROKERS_UNRESTRAINED]
-    full, silent = {each.host for each in held if FREE in each.series}, any(STORE in each.series for each in held)
+    full, silent = {each.host for each in held if FREE in each.series}, any(each.host not in brokers for each in held)
 
     def open_for(found: Finding) -> bool:
         causes = names & (SLOW_MACHINE if found.host in slow else {CLOCK_STEADY})
