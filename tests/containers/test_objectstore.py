@@ -154,6 +154,7 @@ def test_the_probe_counts_each_request_and_the_nic_its_bytes(up, s3):
     grown = {key: value - before.get(key, 0.0) for key, value in after.items()}
     assert grown["s3.requests", "PutObject"] == puts
     assert grown["s3.ttfb", "PutObject +Inf"] == puts
+    assert after["s3.answer.seconds", None] >= 0
     assert (grown["s3.requests", "GetObject"], grown["s3.errors.4xx", "GetObject"]) == (1, 1)
     assert not [key for key, value in grown.items() if key[0] == "s3.errors.5xx" and value]
     payload = puts * len(MIB)
