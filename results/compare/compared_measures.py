@@ -1,4 +1,4 @@
-"""What is compared between variants: a number per run, and which way is better.
+"""The measures that a comparison judges: each a number per run, with its better direction.
 
 Rates are shares of the run's own quota, so that variants with different quotas can stand side by side.
 """
