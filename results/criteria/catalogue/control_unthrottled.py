@@ -60,7 +60,7 @@ def _control(control: ControlTransfer, move: Move, nics: tuple[NicMeasurement, .
         if observed > CONTROL_LEAST:
             verdict = "pass"
         elif room <= CONTROL_ROOM * CONTROL_LEAST:
-            why = f"the NIC carries {rate(payload)}: {unlisted} partitions beside {listed} throttled ones get no more"
+            why = f"the NIC carries {rate(payload)}: {unlisted} partitions get no more next to {listed} throttled ones"
         elif gap := gap_text(control.longest_gap_s):
             why = gap
         else:
