@@ -287,7 +287,7 @@ def require_enough_pairs(campaign: Campaign) -> None:
     fewest = fewest_pairs(campaign) if campaign.command == QUALIFY else FEWEST_SEPARATED
     if repeats is not None and repeats < fewest:
         raise UsageError(
-            f"{repeats} pairs: among {comparisons} comparisons no regression could be told from chance; "
+            f"{repeats} pairs: among {comparisons} comparisons no regression would differ from chance; "
             f"take at least {fewest} pairs, or fewer measures (--measure move-seconds)"
         )
 
@@ -299,8 +299,8 @@ def large_only(campaign: Campaign) -> str | None:
     if campaign.command != "compare" or repeats is None or repeats >= fewest:
         return None
     return (
-        f"{repeats} pairs among {comparisons} comparisons: only a change of 25 % or more can be told from chance; "
-        f"{fewest} pairs tell smaller ones, and so do fewer measures (--measure move-seconds)"
+        f"{repeats} pairs among {comparisons} comparisons: only a change of 25 % or more differs from chance; "
+        f"{fewest} pairs show smaller ones, and so do fewer measures (--measure move-seconds)"
     )
 
 
