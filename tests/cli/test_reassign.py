@@ -151,7 +151,7 @@ def test_a_move_that_another_command_cancels_is_exit_code_1(kraft, moved, capsys
     def cancel(call, _args):
         if call == "alter_reassignments":
             [job] = JobFolder().all()
-            JobFolder().steer(job.id, replace(JobFolder().control(job.id), wish="cancel"))
+            JobFolder().steer(job.id, lambda control: replace(control, wish="cancel"))
 
     kraft.hook = cancel
     assert execute(moved) == 1
@@ -166,7 +166,7 @@ def test_a_cancelled_move_prints_what_is_left_also_where_its_throttle_cannot_be_
     def cancel_and_die(call, args):
         if call == "alter_reassignments":
             [job] = JobFolder().all()
-            JobFolder().steer(job.id, replace(JobFolder().control(job.id), wish="cancel"))
+            JobFolder().steer(job.id, lambda control: replace(control, wish="cancel"))
         if call == "alter_configs" and args[0] == ConfigResource.broker(3) and args[2]:
             raise UnreachableError("alter the configuration of broker 3", "BROKER_NOT_AVAILABLE")
 
