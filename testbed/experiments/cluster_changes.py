@@ -246,7 +246,7 @@ def _moved(
 
 
 def _target(state: Registration) -> frozenset[int]:
-    """Return the replicas with which a partition's reassignment ends, or those that it has without one."""
+    """Return the replicas with which a partition's reassignment ends, or the ones that it has without one."""
     return frozenset(state.replicas) - frozenset(state.removing)
 
 

@@ -225,7 +225,7 @@ def wait_for_configs(admin: Admin, resource: ConfigResource, wanted: Mapping[str
 
     def differing() -> list[str]:
         there = read_configs(admin, resource)
-        return [f"{key} is {there.get(key)}" for key, value in wanted.items() if there.get(key) != value]
+        return [f"{key} is {shown(there.get(key))}" for key, value in wanted.items() if there.get(key) != value]
 
     wait_for(differing, lambda left: not left, 15.0, 0.1, what)
 

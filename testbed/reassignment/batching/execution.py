@@ -86,7 +86,7 @@ class LastSteps:
         return set(self._behind_since)
 
     def _add_listed(self, state: ReassignmentState) -> None:
-        """Record the listed steps: a resumed execution did not request those that are in flight."""
+        """Record the listed steps: a resumed execution did not request the ones in flight."""
         for tp, target in self._plan.targets.items():
             running = state.listed.get(tp)
             if running is None:
@@ -382,7 +382,7 @@ class Execution:
         )
 
     def _is_removed(self, turn: Turn, state: ReassignmentState) -> bool:
-        """Return whether no broker outside its target has a replica of a moved partition. Name those that stay.
+        """Return whether no broker outside its target has a replica of a moved partition. Name the ones that stay.
 
         The former replicas are unknown: any broker may have had one.
         """
