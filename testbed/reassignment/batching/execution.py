@@ -332,7 +332,7 @@ class Execution:
         if found and found != self._unthrottled:
             named = ", ".join(shortened(found, _SHOWN))
             why = f"another client reassigns {named} with replicas that this throttle does not list"
-            self._on_event("note", "unthrottled", {"why": f"{why}; that client must throttle them"})
+            self._on_event("note", "unthrottled", {"why": f"{why}; whether they are throttled is up to that client"})
         self._unthrottled = found
 
     def _copies(self, state: ReassignmentState, turn: Turn) -> list[PartitionMove]:

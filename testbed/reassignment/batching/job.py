@@ -44,7 +44,7 @@ class JobControl:
 
 
 def unpaused(control: JobControl) -> JobControl:
-    """Return the control with which a paused job continues; that of another job as it is."""
+    """Return the control with which a paused job continues, or the same control if the job is not paused."""
     return replace(control, wish="run") if control.wish == "pause" else control
 
 
