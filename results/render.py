@@ -1,4 +1,4 @@
-"""The forms in which results are written: terminal table, Markdown table, JUnit XML, JSON document.
+"""Renderers of results: terminal table, Markdown table, JUnit XML, JSON document.
 
 A table for a pipe has one line a row, no colour and no lines, so that `grep` and `awk` can read it. On a terminal the
 columns are fitted to its width.

@@ -1,4 +1,4 @@
-"""What a comparison, a night, a scenario and a series come to; worst first, with exit codes. Pure."""
+"""The verdicts of comparisons, nights, scenarios and series; worst first, with exit codes. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal, get_args

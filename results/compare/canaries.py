@@ -1,4 +1,4 @@
-"""Whether the machine stayed what it was: judged by canaries, readings that Kafka has no part in. Pure.
+"""Changes of the machine during a comparison, found by canaries: readings that do not depend on Kafka. Pure.
 
 A canary is read before, between and after the runs of a series. A pair of runs says something about Kafka only when
 the readings around both runs agree.

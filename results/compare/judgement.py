@@ -1,4 +1,4 @@
-"""From pairs to a verdict: what may be said about a candidate against a baseline. Pure; the rule is on one page."""
+"""The judgement of a candidate against a baseline, from pairs of runs to a verdict. Pure."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Lines of the brokers' logs that nothing explains: which kinds a run has, and what a kind that is new says. Pure.
+"""Kinds of unexplained lines in the brokers' logs: those of a run, and the judgement of a new kind. Pure.
 
 A kind is a line without the host, the numbers and the ids in it, so that runs of two releases have the same kinds.
 The brokers' `logs-clean` judges errors. Here a candidate is held against a baseline, and a night against its past.

@@ -1,4 +1,4 @@
-"""A release against others, by scenario: the rules of its verdict; its text, JSON, Markdown and JUnit. Pure."""
+"""The verdict of a qualification: a release against others, by scenario; as text, JSON, Markdown and JUnit. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field

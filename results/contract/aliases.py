@@ -1,4 +1,4 @@
-"""Names that stored runs of earlier schema versions have, and the names of today. Pure.
+"""Aliases: names in stored runs of earlier schema versions, and the names that replace them. Pure.
 
 A stored name is read under its new name for one schema version; nothing writes an old name.
 """

@@ -1,4 +1,4 @@
-"""Where a store's files lie: a local folder, or an object store through pyarrow.
+"""The files of a store: in a local folder, or in an object store through pyarrow.
 
 They differ in how one file becomes visible whole: a local file is renamed when it is on disk; an object
 appears with its one put.

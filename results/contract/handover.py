@@ -1,4 +1,4 @@
-"""How partitions were handed from one broker to another whose storage they share: the steps of each, as data. Pure.
+"""The record of handovers between brokers that share their storage: the steps of each partition. Pure.
 
 Instants are microseconds since the epoch. Logs and the controller's records have whole milliseconds.
 """

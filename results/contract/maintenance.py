@@ -1,4 +1,4 @@
-"""Maintenance of a store: compaction, removal of runs, and setting damaged runs aside.
+"""Maintenance of a store: compaction, removal of runs, and quarantine of damaged runs.
 
 A pack is written whole, read back and compared; then the index, which is replaced in one step, names it. The
 files that it replaces stay for a while (`grace`), for readers that hold their names; then a sweep removes them.

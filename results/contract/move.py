@@ -1,4 +1,4 @@
-"""A throttled move as it was asked for: what the judgement needs in addition to the samples.
+"""The request of a throttled move, in the manifest: what the judgement needs in addition to the samples.
 
 A move in steps also has what polls of the controller's list showed (`BatchingPolls`).
 

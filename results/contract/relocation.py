@@ -1,4 +1,4 @@
-"""A move that no quota holds back, by what it should cost: logs on disk, tiered, or streams in S3.
+"""The record of a move without a throttle, and its expected cost: logs on disk, tiered, or streams in S3.
 
 Sizes are bytes, rates are bytes per second, times are seconds.
 """

@@ -1,4 +1,4 @@
-"""What was asked of a cluster step by step, and what was to be seen of a partition: data in a run's manifest. Pure.
+"""The steps of a KIP-455 scenario in a run's manifest: each action, and the expected states of partitions. Pure.
 
 Instants are microseconds since the epoch. What *was* seen is in the run's events, `trace.log` and the like.
 """

@@ -1,4 +1,4 @@
-"""What crosses a broker's NIC besides copies and clients' records: the requests of brokers and of the testbed.
+"""Background traffic of a broker's NIC: requests of brokers and of the testbed, in addition to copies and records.
 
 Its rate does not depend on the throttle. So it is a small part of a fast move, and much of a slow one. No time of a run
 has it alone: before the move the testbed polls less, and a preload is still replicated. `docs/criteria.md` derives the

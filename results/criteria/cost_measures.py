@@ -1,4 +1,4 @@
-"""What a move cost its brokers: CPU time, writes, requests, records of the metadata log.
+"""Measures of a move's cost for its brokers: CPU time, writes, requests, records of the metadata log.
 
 It is that of the whole move, not of its throttled part: after the last throttled byte the controller still writes
 records of the partitions that arrive, and a broker deletes the old replicas.

@@ -1,4 +1,4 @@
-"""What a criterion is: one file of `results/criteria/catalogue` has one, and it is found because it is there."""
+"""The definition of a criterion, and of the runs that it judges. Each file of the `catalogue` declares one."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass

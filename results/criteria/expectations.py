@@ -1,4 +1,4 @@
-"""What an incident's timeline may expect: one class for each expectation, judged from the stored run alone.
+"""The expectations of an incident's timeline: one class for each, judged from the stored run alone.
 
 A class of this module or of `invariants` is found because it is there: `EXPECTATIONS` has each by its key in an
 incident's file. The fields are what the file gives.

@@ -1,4 +1,4 @@
-"""Findings: how a criterion puts its verdict, also for a gap in the samples or a precondition that does not hold."""
+"""Constructors of findings, also for a gap in the samples or a precondition that does not hold."""
 
 import math
 from collections.abc import Sequence

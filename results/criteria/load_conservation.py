@@ -1,4 +1,4 @@
-"""What a NIC counted over a move under load, next to what it had to carry: copies, clients' records, and answers.
+"""A NIC's bytes over a move under load, compared with the bytes it had to carry: copies, clients' records, answers.
 
 The overhead of a copied byte comes from the calibration, that of a client's byte from the time when the load was alone.
 Against each full frame goes an acknowledgement of TCP, or fewer: `docs/criteria.md`, *Protected clients*.

@@ -1,4 +1,4 @@
-"""What is measured of a run, as plain numbers: judgement, report and comparison share these types.
+"""The types of a run's measures: plain numbers that judgement, report and comparison share.
 
 Instants are seconds after `move.started`; rates are bytes per second; None is *could not be measured*.
 """

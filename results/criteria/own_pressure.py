@@ -1,4 +1,4 @@
-"""What brokers do to a disk, and to memory, in a move, against what the move explains: it decides whose pressure it is.
+"""Pressure on disk and memory that brokers cause themselves in a move, beyond what the move explains.
 
 A broker that writes more than its logs grow by, waits for its disk after each append, or takes memory beyond its heap
 makes every task wait. Such a pressure excuses nothing. On shared and tiered storage logs say little of what is written.

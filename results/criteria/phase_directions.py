@@ -1,4 +1,4 @@
-"""Hosts and directions in each phase of a move, as the criteria of quota windows take them."""
+"""Broker directions in each phase of a move, for the criteria of quota windows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The steps of a move (KIP-435) in the metadata log, beside the steps that the plan and the limit R give. Pure."""
+"""The steps of a move (KIP-435) in the metadata log, compared with the steps that the plan and R give. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""How late acknowledgements were while a throttled move copied, producer by producer, second by second.
+"""Delays of acknowledgements while a throttled move copied, for each producer and each second.
 
 Each second of due records is one of *before* (the load is alone), *copying*, or *arriving* (replicas come in sync, and
 partitions change their leaders). Seconds of the unthrottled control are not counted. The move back, without a throttle,

@@ -1,4 +1,4 @@
-"""Constants of measuring, and quantities in the form that the terminal, the store and the report share."""
+"""Constants of measuring, and quantities as text for the terminal, the store and the report."""
 
 from collections.abc import Mapping
 

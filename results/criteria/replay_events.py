@@ -1,4 +1,4 @@
-"""What was in force when in a replay, from its events: faults, restarts, states of partitions."""
+"""Faults, restarts and states of partitions over the time of a replay, from its events."""
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""A replayed incident as it lies in a store: its samples and events on the timeline's own time."""
+"""The stored run of a replayed incident: its samples and events in the timeline's own time."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""What held a broker back from outside while data moved: a signal, a limit, a full disk, a silent store. Pure.
+"""Restraints of a broker from outside while data moved: a signal, a limit, a full disk, a silent store. Pure.
 
 A process that the run itself ends is not held back: the run records an event before it sends the signal. A crash is not
 excused: its exit status is the process's own, or SIGABRT. Nor is a disk or a memory that brokers filled themselves.

@@ -1,4 +1,4 @@
-"""One run as its criteria take it: the manifest, and what is measured of it, computed when it is first asked for."""
+"""The view of one run for its criteria: the manifest, and measures that are computed at their first use."""
 
 from functools import cached_property
 from typing import Any

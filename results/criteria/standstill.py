@@ -1,4 +1,4 @@
-"""How long something stood still in a move, and how long it may: a JVM, or every task that waits for a resource.
+"""Standstills in a move, and the longest allowed ones: of a JVM, or of every task that waits for a resource.
 
 Pressure is the time in which every task that was not idle waited for memory, or for a disk (the kernel's PSI). Of a
 broker's JVM, what is left after full collections is measured as well.

@@ -1,4 +1,4 @@
-"""What the runs of some scenarios came to before tonight, for a runner that asks whether tonight's run is like them."""
+"""Values of scenarios' earlier runs, and the test whether a run of tonight is in doubt against them."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A night with Spark: new runs taken in, every series judged where its runs lie, what was found kept in the store.
+"""A night with Spark: it ingests new runs, judges every series on the workers, and stores the result.
 
 However long the history is, little comes to the driver: what was learned of the noise, and one row a series. The row
 holds what the series is and what was said of it.

@@ -1,4 +1,4 @@
-"""What a user has said of series: that one is muted for a while, that one is never to be worse than a value.
+"""Policies of a user for series: mutes until a time, and floors that no value may be beyond.
 
 <root>/series/policies.json   both lists, replaced whole
 """

@@ -1,4 +1,4 @@
-"""A night in one line a scenario: the worst of what is said of its series, and of whether it was run at all. Pure."""
+"""The verdict of each scenario of a night: the worst one of its series, or NO-DATA when it was not run. Pure."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What is remembered of a store's series from night to night: one file, replaced whole, so that a night counts or not.
+"""The state of a store's series between nights: one file, replaced whole, so that a night counts whole or not at all.
 
 <root>/histories/series.json   a line a series: its history, up to where it was judged, and what was said last; before
                                them one that says how many there are

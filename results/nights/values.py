@@ -1,4 +1,4 @@
-"""What a run came to, as rows of the values table: one number for each metric. Pure.
+"""The values of a run as rows of the values table: one number for each metric. Pure.
 
 A *scenario* is an experiment with its parameters; a *series* is one metric of it in one class of environment. Kafka's
 version and the commit are no part of either: they are what changes along a series.

@@ -1,4 +1,4 @@
-"""Chart data from samples: plain lists for the page's script, and the same as tables for those who read them.
+"""Chart data from samples: plain lists for the page's script, and the same data as tables for readers.
 
 Instants are seconds after the move's start, rates bytes per second, latencies milliseconds.
 """

@@ -1,4 +1,4 @@
-"""The report of a replayed incident: the timeline drawn over the signals, and what was expected."""
+"""The report of a replayed incident: the timeline drawn over the signals, and the expectations."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""What the report says: the question, the answer, key figures, and rows of its tables. Text only, no markup."""
+"""The texts of the report: the question, the answer, key figures, and rows of its tables. No markup."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The report of a run of steps: what was asked and what was to be seen, and each partition's trace."""
+"""The report of a run of steps: each action with its expected states, and each partition's trace."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A sweep as one HTML page: what each combination of settings came to, drawn and as a table.
+"""A sweep as one HTML page: the results of each combination of settings, drawn and as a table.
 
 The picture is an SVG element: nothing has to be zoomed, and it prints as it stands.
 """

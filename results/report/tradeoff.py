@@ -1,4 +1,4 @@
-"""What a combination of settings costs against what it takes: time along the bottom, a burden upwards. Pure.
+"""The trade-off between combinations of settings, for a chart: the time against one burden. Pure.
 
 Of an unthrottled move the time is drawn against its log size ÷ NIC: a bar for each combination, and the slope.
 """

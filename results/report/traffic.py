@@ -1,4 +1,4 @@
-"""What the report says of a move's phases, of the model of its traffic, of its load and of what clients saw."""
+"""The report's tables of a move's phases, of the model of its traffic, and of its clients."""
 
 from collections.abc import Sequence
 

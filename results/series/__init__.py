@@ -1,1 +1,1 @@
-"""Series of runs: where they changed, and what may be said of a night. The maths is in `docs/series.md`."""
+"""Series of runs, their change points, and the judgement of a night. The maths is in `docs/series.md`."""

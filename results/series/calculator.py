@@ -1,4 +1,4 @@
-"""Where a series may have changed, and how clearly: the newest runs against those before. Pure, and replaceable.
+"""The calculator of change scores: the newest runs of a series against the earlier ones. Pure, and replaceable.
 
 `docs/series.md`, *Calculator*, has the maths.
 """

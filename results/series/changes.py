@@ -1,4 +1,4 @@
-"""The change points of an existing history: what its nights would have reported. Pure.
+"""The change points of an existing history: those that its nights would have reported. Pure.
 
 A `Judge` looks at the newest runs only and asks what changed tonight. Here every night is asked, from the first on:
 `replay` over the whole history, the noise learned as it grows. The maths is in `docs/series.md`.

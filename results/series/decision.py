@@ -1,4 +1,4 @@
-"""Whether a clear score is a change to report, its kind (step or drift), and what later runs make of it. Pure."""
+"""The decision whether a score is a change to report, its kind (step or drift), and its state later. Pure."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A night's judgement of many series: calculator, significance and decision put together. Pure."""
+"""The judgement of many series of a night: calculator, significance and decision in one. Pure."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a store's series are like when nothing happens: learned from all of them together, used for each. Pure values.
+"""The noise of a store's series while nothing changes: learned from all of them, used for each. Immutable values.
 
 It is small, of a fixed size whatever the history, and goes into a file as JSON: learned now and then, by a process that
 holds all series; then every series is judged on its own, anywhere.

@@ -1,4 +1,4 @@
-"""How likely the newest runs lie so far from all before by luck: the test for a large change. Pure.
+"""The test for a large change: the probability that the newest runs lie so far from all earlier ones by chance. Pure.
 
 The scan of `calculator` shares what it knows among all lengths and limits outliers. So three runs of a young series
 cannot be very unlikely for it, however far they are. This test asks one question alone, and its chance has no floor.

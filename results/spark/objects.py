@@ -1,4 +1,4 @@
-"""A store among objects, as Spark finds it: through Hadoop's S3A, whose jars Spark does not bring. Pure."""
+"""Spark's settings for a store on S3: Hadoop's S3A and its jars, which Spark does not bring. Pure."""
 
 from collections.abc import Sequence
 from pathlib import Path

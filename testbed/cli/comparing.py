@@ -1,4 +1,4 @@
-"""A sweep's end, and `testbed run NAME` of a named comparison: a campaign, its table, its page."""
+"""The campaigns of `testbed sweep` and of named comparisons (`testbed run NAME`): their tables and pages."""
 
 import argparse
 

@@ -21,7 +21,7 @@ from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition, i
 from testbed.reassignment import planners
 from testbed.reassignment.batching.execution import Execution, ExecutionResult
 from testbed.reassignment.batching.forecast import SpreadAdvice, spread_advice
-from testbed.reassignment.batching.job import Job, JobControl, JobFolder
+from testbed.reassignment.batching.job import Job, JobControl, JobFolder, unpaused
 from testbed.reassignment.batching.step import BatchLimits, PartitionView
 from testbed.reassignment.batching.turn import Mode, Turn, min_insync, read_state, remaining, take_turn
 from testbed.reassignment.lag import read_sizes
@@ -83,12 +83,11 @@ def execute(args: argparse.Namespace) -> int:
 def resume(args: argparse.Namespace) -> int:
     """Resume a paused reassignment, or one whose process is dead; return the exit code."""
     with admin_of(args) as admin:
-        jobs, job = JobFolder(), _stored(admin)
-        control = jobs.control(job.id)
-        if control.wish == "pause":
-            jobs.steer(job.id, replace(control, wish="run"))
+        job = _stored(admin)
+        control = JobFolder().steer(job.id, unpaused)
         if job.owner.alive():
-            print(f"reassignment {job.id} goes on, in process {job.owner.pid}")
+            how = "is being cancelled by" if control.wish == "cancel" else "goes on, in"
+            print(f"reassignment {job.id} {how} process {job.owner.pid}")
             return 0
         run = _execution(admin, job)
         run.resume()
@@ -199,11 +198,12 @@ def steer(args: argparse.Namespace) -> int:
             f"reassignment {job.id} requested its whole plan at once: a limit would change nothing; "
             "`testbed reassign cancel` prints the plan of what is left, for `execute` with limits"
         )
-    before = JobFolder().control(job.id)
-    throttle = before.throttle_bytes_per_s if args.throttle is None else given
-    control = replace(before, limits=_limits(args, before.limits), throttle_bytes_per_s=throttle)
-    JobFolder().steer(job.id, control)
-    print(report.control_text(control))
+
+    def changed(before: JobControl) -> JobControl:
+        throttle = before.throttle_bytes_per_s if args.throttle is None else given
+        return replace(before, limits=_limits(args, before.limits), throttle_bytes_per_s=throttle)
+
+    print(report.control_text(JobFolder().steer(job.id, changed)))
     return 0
 
 
@@ -211,8 +211,7 @@ def pause(args: argparse.Namespace) -> int:
     """Start no further step, while steps in flight continue; return the exit code."""
     with admin_of(args) as admin:
         job = _stored(admin)
-    jobs = JobFolder()
-    jobs.steer(job.id, replace(jobs.control(job.id), wish="pause"))
+    JobFolder().steer(job.id, lambda control: replace(control, wish="pause"))
     print(f"reassignment {job.id}: no further step is started; `testbed reassign resume` continues it")
     return 0
 
@@ -223,7 +222,7 @@ def cancel(args: argparse.Namespace) -> int:
         if args.all or args.partitions:
             return _cancel_listed(admin, args.partitions)
         jobs, job = JobFolder(), _stored(admin)
-        jobs.steer(job.id, replace(jobs.control(job.id), wish="cancel"))
+        jobs.steer(job.id, lambda control: replace(control, wish="cancel"))
         if job.owner.alive():
             wait_for(
                 jobs.ids, lambda ids: job.id not in ids, _STEERED_S, 0.2, f"process {job.owner.pid} to cancel {job.id}"

@@ -61,7 +61,10 @@ def turn_text(turn: Turn, seconds: float) -> str:
 
 
 class ExecutionNotes:
-    """A receiver of an execution's events. It passes each note on, such as a refused step, once while it repeats."""
+    """A receiver of an execution's events. It passes each note on, such as a refused step, once while it repeats.
+
+    It also passes on that the throttle was extended.
+    """
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -70,7 +73,7 @@ class ExecutionNotes:
     def __call__(self, kind: str, name: str, detail: Mapping[str, Any]) -> None:
         """Take one event; the execution repeats a note at every turn."""
         note = f"{name}: {detail.get('why', detail)}"
-        if kind == "note" and self._last.get(name) != note:
+        if kind in ("note", "throttle.extended") and self._last.get(name) != note:
             self._last[name] = note
             self._say(note)
 

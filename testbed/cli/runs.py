@@ -1,4 +1,4 @@
-"""`testbed results …`: the content of a store."""
+"""`testbed results list|show|report|verify`: the runs of a store."""
 
 from collections.abc import Callable
 

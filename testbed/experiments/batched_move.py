@@ -185,7 +185,7 @@ class BatchedDriver:
             return execution.throttle.restore()
         if self._last is not None:
             return execution.end(self._last).restored
-        self._jobs.steer(self._job.id, replace(self._jobs.control(self._job.id), wish="cancel"))
+        self._jobs.steer(self._job.id, lambda control: replace(control, wish="cancel"))
         ended = execution.run(timeout_s=CANCELLED_S)
         self._environment.recorder.event("note", "cancelled", {"partitions": len(ended.left.targets)})
         return ended.restored
@@ -194,8 +194,7 @@ class BatchedDriver:
         """Request another throttle, which takes effect with the next turn. Raise `ThrottleError` without a move."""
         if self._job.id not in self._jobs.ids():
             raise ThrottleError("the throttle's rate cannot be changed: no move is under way")
-        control = self._jobs.control(self._job.id)
-        self._jobs.steer(self._job.id, replace(control, throttle_bytes_per_s=rate_bytes_per_s))
+        self._jobs.steer(self._job.id, lambda control: replace(control, throttle_bytes_per_s=rate_bytes_per_s))
 
     def control_left(self) -> int:
         """Return the number of partitions of the control transfer that have not arrived."""

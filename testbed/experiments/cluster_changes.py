@@ -2,7 +2,8 @@
 
 The log has a record for each change that a client asked for, and brokers count what they answer: a record without a
 request is the controller's own. While data moves the run itself asks for little: its plan, at once or in steps, the
-throttle's rate when it changes, and that of a broker that is back. It never creates or deletes a topic then.
+throttle's rate when it changes, and that of a broker that is back. It extends the throttle's lists if another client
+has moved a partition. It never creates or deletes a topic then.
 """
 
 import re
@@ -52,7 +53,7 @@ SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class MoveTime:
-    """When a run moved data, and the spans within it in which it changed rates itself; µs since the epoch.
+    """When a run moved data, and the spans within it in which it changed its throttle itself; µs since the epoch.
 
     It notes the begin before it asks for its plan. At `asked_us`, its first poll, the controller has accepted the plan.
     """
@@ -61,17 +62,21 @@ class MoveTime:
     asked_us: int
     ended_us: int
     own: tuple[tuple[int, int], ...] = ()
+    """The spans in which it changed rates."""
     step_us: tuple[int, ...] = ()
     """Begin and end of the step *move*: the run reads the placement of all partitions at both."""
+    lists: tuple[tuple[int, int], ...] = ()
+    """The spans in which it extended lists of throttled replicas."""
 
     def compared(self, us: int) -> bool:
         """Return whether the run read the placement of all partitions before an instant, and again after it."""
         return bool(self.step_us) and self.step_us[0] <= us <= self.step_us[-1]
 
-    def quiet(self, us: int, *, rate: bool) -> bool:
-        """Return whether the run wrote no configuration (with `rate`: no rate of a throttle) at an instant."""
+    def quiet(self, us: int, key: str = "") -> bool:
+        """Return whether the run moved data at an instant, and did not write this key of a throttle itself."""
         inside = self.begun_us + CLOCK_US < us < self.ended_us - CLOCK_US
-        return inside and not (rate and any(begin - CLOCK_US <= us <= end + CLOCK_US for begin, end in self.own))
+        own = self.own if key in RATES else self.lists if key in LISTS else ()
+        return inside and not any(begin - CLOCK_US <= us <= end + CLOCK_US for begin, end in own)
 
     def asking(self, us: int) -> bool:
         """Return whether the run may still have asked for its plan at an instant."""
@@ -87,7 +92,8 @@ def move_time(events: Sequence[Event], samples: Iterable[Sample]) -> MoveTime | 
     polls = [each.ts_us for each in samples if (each.host, each.metric) == (DRIVER, "move.in_flight")]
     ended = max(polls, default=begun) if done is None else done
     step = tuple(each.ts_us for each in events if (each.kind, each.name) == ("step", "move"))
-    return MoveTime(begun, min(polls, default=ended), ended, tuple(_own(events)), step)
+    lists = tuple((each.ts_us - ANSWER_US, each.ts_us) for each in events if each.kind == "throttle.extended")
+    return MoveTime(begun, min(polls, default=ended), ended, tuple(_own(events)), step, lists)
 
 
 def _own(events: Sequence[Event]) -> Iterator[tuple[int, int]]:
@@ -178,12 +184,12 @@ def foreign_changes(
 
 def _changed(record: MetadataRecord, time: MoveTime, token: str, answers: Answers) -> Iterator[ClusterChange]:
     data, us = record.data, record.ts_us
-    if record.type == "CLIENT_QUOTA_RECORD" and time.quiet(us, rate=False) and answers.near(us, "AlterClientQuotas"):
+    if record.type == "CLIENT_QUOTA_RECORD" and time.quiet(us) and answers.near(us, "AlterClientQuotas"):
         yield ClusterChange(us, "configuration", f"a client quota, {data.get('key')} {data.get('value')}")
     if record.type != "CONFIG_RECORD":
         return
     key, name, resource = str(data.get("name")), str(data.get("resourceName")), data.get("resourceType", 0)
-    if time.quiet(us, rate=key in RATES) and answers.near(us, *_CONFIGURES):
+    if time.quiet(us, key) and answers.near(us, *_CONFIGURES):
         kinds = {_BROKER: f"broker {name}" if name else "all brokers", _TOPIC: f"topic {name}"}
         where = kinds.get(resource, f"resource {name}")
         value = data.get("value")
@@ -205,7 +211,7 @@ def _topics(records: Sequence[MetadataRecord], time: MoveTime, token: str, answe
     names: dict[Any, str] = {}
     for record in records:
         topic, us = record.data.get("topicId"), record.ts_us
-        quiet = time.quiet(us, rate=False)
+        quiet = time.quiet(us)
         if record.type == "TOPIC_RECORD":
             name = names[topic] = str(record.data.get("name"))
             # Kafka makes its own when they are needed.
@@ -234,7 +240,7 @@ def _moved(
         tp, us = state.tp, state.ts_us
         last, states[tp] = states.get(tp), state
         theirs = not tp.topic.endswith(token)
-        judged = time.quiet(us, rate=False) or (theirs and time.compared(us))
+        judged = time.quiet(us) or (theirs and time.compared(us))
         if last is None or not _was_requested(last, state) or not judged:
             continue
         before_us, moved_us[tp] = moved_us.get(tp, 0), us
@@ -246,7 +252,7 @@ def _moved(
 
 
 def _target(state: Registration) -> frozenset[int]:
-    """Return the replicas with which a partition's reassignment ends, or those that it has without one."""
+    """Return the replicas with which a partition's reassignment ends, or the ones that it has without one."""
     return frozenset(state.replicas) - frozenset(state.removing)
 
 

@@ -1,4 +1,4 @@
-"""An empty broker joins and is filled. Nothing is reassigned: its replicas exist without data."""
+"""The run of an empty broker that joins and is filled. Nothing is reassigned: its replicas exist without data."""
 
 import re
 import time

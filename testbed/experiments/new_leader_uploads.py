@@ -1,4 +1,4 @@
-"""What the new leaders of tiered partitions upload: after a move the object store must get further segments."""
+"""Uploads of the new leaders of tiered partitions: after a move the object store must get further segments."""
 
 from collections.abc import Iterator
 from operator import not_

@@ -44,6 +44,7 @@ from testbed.experiments.record import (
 from testbed.experiments.reports import RunFigure, figures, open_store, write_report
 from testbed.experiments.run_topology import run_topology
 from testbed.experiments.spark import spark_session
+from testbed.extras import require_extra
 from testbed.faults.faults import reconfigure
 from testbed.network.apply import Place
 from testbed.probes.recorder import Recorder
@@ -101,6 +102,8 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     if request.on and (request.topology or request.kafka):
         raise UsageError("--on names a testbed that is up: leave --topology and --kafka out")
     settings = read_settings(experiment, request.profile, request.settings)
+    if request.confirm:
+        require_extra("pyspark")
     store = open_store(request.store)
     run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
     with ExitStack() as stack:

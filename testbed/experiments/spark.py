@@ -1,4 +1,4 @@
-"""Spark after the measurements: whatever keeps it from its work is a `TestbedError`."""
+"""The Spark session that judges runs after the measurements: each failure of Spark or the store is a `TestbedError`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

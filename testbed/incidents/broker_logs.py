@@ -1,4 +1,4 @@
-"""What the logs of brokers and controllers say of reassignments, in-sync replicas and stopped brokers. Pure.
+"""Facts in the logs of brokers and controllers: reassignments, in-sync replicas and stopped brokers. Pure.
 
 The lines are those of server.log, controller.log and state-change.log, from Kafka 2.4 with ZooKeeper to 4.x with KRaft.
 Several hosts log the same fact. So facts are merged by their time, not by their file.

@@ -1,4 +1,4 @@
-"""All that the files of one cluster say, by what it is about, with the places of contradictions. Pure."""
+"""The facts in the files of one cluster, by subject, with the places of contradictions. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

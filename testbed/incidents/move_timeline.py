@@ -1,4 +1,4 @@
-"""When captured moves began and were cancelled, and brokers stopped, by the logs. Pure.
+"""The timeline of captured moves from the logs: begins and cancellations of moves, and stops of brokers. Pure.
 
 Times are in seconds after the first move.
 """

@@ -1,4 +1,4 @@
-"""Reads an incident's file into its two variants. It reports all mistakes at once with file, line, column and field.
+"""The reader of an incident's file: its two variants, or all mistakes at once with file, line, column and field.
 
 It checks the types first, and the rules between values only when every type is right.
 """

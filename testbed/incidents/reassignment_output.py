@@ -1,4 +1,4 @@
-"""What `kafka-reassign-partitions` reads and prints: plans, --generate, --execute, --list and --verify. Pure."""
+"""The input and output of `kafka-reassign-partitions`: plans, --generate, --execute, --list and --verify. Pure."""
 
 import re
 from collections import Counter

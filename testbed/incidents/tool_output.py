@@ -1,4 +1,4 @@
-"""What kafka-topics, kafka-configs, kafka-log-dirs and kafka-broker-api-versions print, from 2.4 to 4.x. Pure.
+"""The outputs of kafka-topics, kafka-configs, kafka-log-dirs and kafka-broker-api-versions, from 2.4 to 4.x. Pure.
 
 Each function takes one text, ignores the lines of other outputs, and adds to `problems` the lines that it cannot read.
 """

@@ -1,4 +1,4 @@
-"""The network between machines: its addresses and MTU as each machine has them, and what it carries, measured.
+"""The network between machines: its addresses and MTU on each machine, and its measured rates.
 
 The path from one machine to another is measured between the fabrics, over VXLAN, before hosts use it.
 """

@@ -1,6 +1,6 @@
 """A watch of the kernel's traffic control: every change of a qdisc, class or filter in a testbed's namespaces.
 
-It also tells of links, of their MTU, offload and addresses, and of the rules of firewalls.
+It also reports changes of links, of their MTU, offload and addresses, and of the rules of firewalls.
 
 The kernel announces each change to the sockets that subscribed in that namespace, also a change that is undone at
 once. A look at the sockets takes a microsecond, and nothing is read while nothing changes.

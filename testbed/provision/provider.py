@@ -1,4 +1,4 @@
-"""What the providers of hosts find: hosts are containers that the testbed makes, or machines that exist."""
+"""The findings of a provider of hosts: hosts are containers that the testbed makes, or machines that exist."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

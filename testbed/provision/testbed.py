@@ -11,6 +11,7 @@ from typing import Self
 from testbed.defects import agent
 from testbed.defects.parse import in_words
 from testbed.errors import TestbedError
+from testbed.extras import require_extra
 from testbed.hosts import Daemon, Shell, SshHost
 from testbed.kafka.admin import Admin
 from testbed.kafka.node import Node, bootstrap_servers, driver_servers
@@ -177,6 +178,8 @@ class Testbed:
         builds: Mapping[str, str] | None = None,
     ) -> Self:
         # Missing features of the machines or the software are found before anything is made.
+        if topology.objectstores:
+            require_extra("boto3")
         keys = pinned_keys(topology.machines)
         if keys:
             engine = engine_of(topology.machines, keys)

@@ -1,1 +1,1 @@
-"""Reassignments after KIP-455, throttled after KIP-73: plan, throttle, journal, driver."""
+"""Reassignments by KIP-455, throttled by KIP-73: plans, planners, driver, batches, monitor, estimate."""

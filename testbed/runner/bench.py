@@ -1,4 +1,4 @@
-"""`testbed bench`: the time of the testbed's own commands, each played in a process of its own, kept as runs.
+"""`testbed bench`: the time of the testbed's own commands, each played in a process of its own and stored as a run.
 
 A figure is one command. Figures with the same `group` belong together, such as `up` and `down` of one testbed: all are
 played, in order, whichever of them is asked for. Each play is a run of the experiment `bench` in a store of its own, so

@@ -75,6 +75,15 @@ class VariantGroup:
     pairs: tuple[tuple[str, str], ...]
     candidates: tuple[str, ...] = ()
     """Of a qualification, the variants with the candidate; empty: the last variant alone."""
+    spares: int = field(default=0, compare=False)
+    """The blocks that may be made after `repeats` of them, each in place of a block that is of no use.
+
+    Journals of earlier versions have none, and are continued without."""
+
+    @property
+    def blocks(self) -> int:
+        """Return the number of blocks, spares included."""
+        return self.repeats + self.spares
 
     @property
     def sides(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -121,15 +130,15 @@ class Campaign:
         groups = self.variant_groups
         paired = tuple(number for number, group in enumerate(groups) if group.pairs)
         in_turn = paired if self.command == QUALIFY else ()
-        return grouped(tuple((group.labels, group.repeats) for group in groups), self.seed, in_turn)
+        return grouped(tuple((group.labels, group.blocks) for group in groups), self.seed, in_turn)
 
     def group_of(self, slot: Slot) -> tuple[VariantGroup, int]:
         """Return the group of a slot, and the number of the group's first block."""
         first = 0
         for group in self.variant_groups:
-            if slot.block < first + group.repeats:
+            if slot.block < first + group.blocks:
                 return group, first
-            first += group.repeats
+            first += group.blocks
         raise ValueError(f"slot {slot.index} is in block {slot.block}; there are {first}")
 
     def partners(self, slot: Slot) -> set[str]:
@@ -287,7 +296,7 @@ def require_enough_pairs(campaign: Campaign) -> None:
     fewest = fewest_pairs(campaign) if campaign.command == QUALIFY else FEWEST_SEPARATED
     if repeats is not None and repeats < fewest:
         raise UsageError(
-            f"{repeats} pairs: among {comparisons} comparisons no regression could be told from chance; "
+            f"{repeats} pairs: among {comparisons} comparisons no regression would differ from chance; "
             f"take at least {fewest} pairs, or fewer measures (--measure move-seconds)"
         )
 
@@ -299,8 +308,8 @@ def large_only(campaign: Campaign) -> str | None:
     if campaign.command != "compare" or repeats is None or repeats >= fewest:
         return None
     return (
-        f"{repeats} pairs among {comparisons} comparisons: only a change of 25 % or more can be told from chance; "
-        f"{fewest} pairs tell smaller ones, and so do fewer measures (--measure move-seconds)"
+        f"{repeats} pairs among {comparisons} comparisons: only a change of 25 % or more differs from chance; "
+        f"{fewest} pairs show smaller ones, and so do fewer measures (--measure move-seconds)"
     )
 
 

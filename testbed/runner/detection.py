@@ -1,4 +1,4 @@
-"""What was found of each defect, and what was found where there was none: from a campaign's runs to a table. Pure."""
+"""The detections of a self-test: the findings on each defect and on healthy brokers, from runs to a table. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -159,6 +159,7 @@ class _Execution:
         # The result of a run may make an earlier, skipped slot necessary.
         while ended is None and len(tried) > before:
             before = len(tried)
+            self._close(self.last)  # the canary after the last pair may say that it is of no use
             ended = self._pass(tried)
         self._close(self.last)
         if ended is not None:

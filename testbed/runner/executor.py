@@ -4,7 +4,7 @@ import faulthandler
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
@@ -14,16 +14,17 @@ import pyarrow.parquet as pq
 from results.compare.compared_measures import values_of
 from results.compare.log_lines import line_kinds
 from results.contract.manifest import Manifest
-from results.contract.schema import events_table, samples_table
+from results.contract.schema import Sample, events_table, samples_table
 from results.contract.store import Store
 from results.criteria import Judgement, judge
 from results.criteria.judgement import has_ended, sound
+from results.criteria.quantities import CPU_QUOTA, percent
 from results.criteria.series import RunSeries
-from results.criteria.unfit import mostly_unfit
+from results.criteria.unfit import BUSY_HIGHEST, STEAL_HIGHEST, mostly_unfit
 from testbed.errors import KafkaStuck, TestbedError
 from testbed.experiments.runner import Progress, run_on
 from testbed.paths import data_dir
-from testbed.probes.machine import fingerprint
+from testbed.probes.machine import fingerprint, machine_probe, wait_calm
 from testbed.probes.recorder import Recorder
 from testbed.provision.liveness import why_not_whole
 from testbed.provision.testbed import Testbed
@@ -32,12 +33,15 @@ from testbed.runner.canary import discard_canaries, environment, environment_key
 from testbed.runner.journal import CanaryReading, RunBegun, RunDone
 from testbed.runner.testbed_pool import TestbedPool
 from testbed.runner.variant import Resolved, Variant, resolve
+from testbed.wait import WaitTimeout
 
 GRACE_S = 120.0
 """Seconds that the cleanup may take after the time limit, before the process is ended."""
 LAST_S = 5.0
 """Seconds until the process is ended even where it runs no Python code; the stacks are written in well below one."""
 STACKS = "stacks.txt"
+CALM_LOOK_S, CALM_S = 3.0, 60.0
+"""Over how long the machine must be calm before a late Kafka is started once more, and the longest wait for that."""
 
 
 class TimeLimitError(KafkaStuck):
@@ -170,7 +174,7 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
 
     def canary(self, variant: Variant) -> CanaryReading:
         """See `Executor.canary`."""
-        testbed = self._pool.ready(self._resolved[variant.label])
+        testbed = self._started(self._resolved[variant.label], self._pool.ready)
         before, reading = self._read, look(testbed)
         self._read = reading
         if self._last is not None:
@@ -182,7 +186,7 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
     def run(self, variant: Variant, begun: RunBegun) -> RunDone:
         """See `Executor.run`."""
         wanted, run_id = self._resolved[variant.label], begun.run_id
-        testbed = self._pool.start(wanted)
+        testbed = self._started(wanted, self._pool.start)
         # Stored before the run, so that a judgement of the run always has these readings.
         keep_canaries(self._store, run_id, self._read, self._progress)
         recorder = Recorder()
@@ -208,6 +212,25 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
             raise
         self._last = run_id
         return measured(begun.slot, self._store.manifest(run_id), judgement)
+
+    def _started(self, wanted: Resolved, start: Callable[[Resolved], Testbed]) -> Testbed:
+        """Return the testbed of `start`. Start Kafka once more where it was late on an unfit machine.
+
+        Raise the errors of `start`, and a `TestbedError` where the machine stays busy without any Kafka.
+        """
+        load = machine_probe()
+        try:
+            return start(wanted)
+        except KafkaStuck as error:
+            unfit = _unfit(load()) if isinstance(error.__cause__, WaitTimeout) else ""
+            if not unfit:
+                raise
+            self._progress(f"{error}; {unfit}: starting Kafka once more")
+            if not wait_calm(BUSY_HIGHEST, CALM_LOOK_S, CALM_S):  # no Kafka of the campaign runs now
+                still = f"without Kafka it was more than {percent(BUSY_HIGHEST)} busy for {CALM_S:g} s"
+                raise TestbedError(f"{error}; this explains it: {unfit}, and {still}") from error
+        self._pool.ready(wanted)
+        return start(wanted)
 
     def committed(self, begun: RunBegun) -> RunDone | None:
         """See `Executor.committed`."""
@@ -241,6 +264,15 @@ def measured(slot: int, run: Manifest, judgement: Judgement) -> RunDone:
         logged=line_kinds(run.facts.logs),
         ended=has_ended(judgement),
     )
+
+
+def _unfit(load: Iterable[Sample]) -> str:
+    """Return why the machine was unfit on average over the time of these samples; empty where it was fit."""
+    seen = {each.metric: each.value for each in load}
+    busy, steal = max(seen.get("cpu.busy", 0.0), seen.get(CPU_QUOTA, 0.0)), seen.get("cpu.steal", 0.0)
+    if steal > STEAL_HIGHEST:
+        return f"{percent(steal)} of the CPU was stolen"
+    return f"the machine was {percent(busy)} busy" if busy > BUSY_HIGHEST else ""
 
 
 def _not_kafkas(testbed: Testbed, recorder: Recorder) -> str:

@@ -15,7 +15,7 @@ from testbed.runner.journal import CampaignState, CanaryReading, SlotRun
 
 def by_block(campaign: Campaign, state: CampaignState) -> tuple[Mapping[str, SlotRun], ...]:
     """Return for each block its finished runs by variant."""
-    blocks: list[dict[str, SlotRun]] = [{} for _ in range(sum(group.repeats for group in campaign.variant_groups))]
+    blocks: list[dict[str, SlotRun]] = [{} for _ in range(sum(group.blocks for group in campaign.variant_groups))]
     for slot in campaign.slots:
         if slot.index in state.ran:
             blocks[slot.block][slot.variant] = state.ran[slot.index]
@@ -37,10 +37,47 @@ def by_group(campaign: Campaign, state: CampaignState) -> tuple[GroupRuns, ...]:
     why = {block_of[failure.slot]: failure.why for failure in state.failures}
     found, first = [], 0
     for group in campaign.variant_groups:
-        own = range(first, first + group.repeats)
+        own = range(first, first + group.blocks)
         found.append(GroupRuns(group, tuple(blocks[n] for n in own), tuple(why.get(n, "") for n in own)))
-        first += group.repeats
+        first += group.blocks
     return tuple(found)
+
+
+def of_use(campaign: Campaign, state: CampaignState, runs: GroupRuns, first: int) -> list[bool | None]:
+    """Return whether each block of a group of pairs is of use; None where a run of it was not tried.
+
+    It is of none when a run is missing or inconclusive, or the machine changed: what runs measured plays no part. A run
+    that Kafka kept from its end is a result. Runs count until the canary after them is read. The group begins with
+    block `first`.
+    """
+    stuck: dict[int, bool] = {}
+    for failure in state.failures:
+        stuck[failure.slot] = failure.stuck or stuck.get(failure.slot, False)
+    missing: list[list[bool | None]] = [[] for _ in runs.blocks]
+    for slot in campaign.slots:
+        if slot.index not in state.ran and first <= slot.block < first + len(missing):
+            missing[slot.block - first].append(stuck.get(slot.index))
+    pairs_of = runs.group.pairs
+    return [
+        None if None in lacking else _of_use(pairs_of, block, lacking, state.canaries)
+        for block, lacking in zip(runs.blocks, missing, strict=True)
+    ]
+
+
+def _of_use(
+    compared: Sequence[tuple[str, str]],
+    block: Mapping[str, SlotRun],
+    lacking: Sequence[bool | None],
+    canaries: Sequence[CanaryReading],
+) -> bool:
+    ran = block.values()
+    if any(lacking) or any(each.done.ended is False for each in ran):
+        return True
+    if lacking or any(each.done.verdict == "inconclusive" and not each.done.sound for each in ran):
+        return False
+    if not all(each.after for each in ran):
+        return True
+    return not any(changed for pair in compared for *_runs, changed in sides_of([block], *pair, canaries))
 
 
 Sides = tuple[SlotRun, SlotRun, str]

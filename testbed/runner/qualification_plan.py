@@ -14,7 +14,7 @@ from testbed.errors import UsageError
 from testbed.experiments.mid_move_actions import SAME
 from testbed.provision.upgrade import cannot_join
 from testbed.runner.campaign import Campaign, VariantGroup
-from testbed.runner.qualification_scope import PAIRS, SUITES, QualificationScope
+from testbed.runner.qualification_scope import PAIRS, SPARES, SUITES, QualificationScope
 from testbed.runner.variant import TARGET, UPGRADE, Variant, of_case
 from testbed.software.format import levels_of
 from testbed.software.kafka import kafka_release
@@ -116,7 +116,8 @@ def plan(
     def add(name: str, members: Sequence[Variant], repeats: int, *, compared: bool = False) -> None:
         variants.extend(members)
         *others, last = labels = tuple(each.label for each in members)
-        groups.append(VariantGroup(name, labels, repeats, tuple((each, last) for each in others) if compared else ()))
+        pairs = tuple((each, last) for each in others) if compared else ()
+        groups.append(VariantGroup(name, labels, repeats, pairs, spares=SPARES if compared else 0))
 
     def each_version(name: str) -> list[Variant]:
         versions = (*baselines, candidate)

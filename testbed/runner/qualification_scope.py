@@ -6,6 +6,8 @@ SUITES = ("kip73", "kip435", "kip455", "s3", "incidents")
 """The suites whose cases are run unless the user names others."""
 PAIRS = 10
 """Runs of each version in a comparison, unless the user names a number."""
+SPARES = 3
+"""The most pairs of a scenario that are made in place of pairs that are of no use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from testbed.experiments.record import recorded_by, this_testbed
 from testbed.experiments.reports import write_report
 from testbed.experiments.runner import Progress, confirm
 from testbed.experiments.spark import spark_session
+from testbed.extras import require_extra
 from testbed.runner.campaign import Campaign, fewest_pairs, large_only
 from testbed.runner.canary import keep_readings
 from testbed.runner.comparison import CampaignOutcome, findings, mixed_software, narrow_enough, not_made, outcome
@@ -54,8 +55,10 @@ def run_campaign(
     """Run the new campaign `asked`, or resume the one of `campaign_id`; return its result.
 
     A resumed campaign must be one of `command`, with the same runs as `asked` if both are given. Raise `UsageError`
-    when it cannot be resumed, and `TestbedError` when it fails; `--resume` continues after the finished runs.
+    when it cannot be resumed, and `TestbedError` when it fails; `--resume` continues after the finished runs. Begin no
+    run without Spark, which judges all of them at the end.
     """
+    require_extra("pyspark")
     if campaign_id is not None:
         with opened(campaign_id) as journal:
             _require_same(journal.campaign, asked, command)

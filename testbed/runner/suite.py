@@ -15,6 +15,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import open_store, write_report
 from testbed.experiments.runner import Progress, confirm
 from testbed.experiments.spark import MOST_SHOWN, spark_session
+from testbed.extras import require_extra
 from testbed.paths import data_dir
 from testbed.runner import ducktape as sessions
 from testbed.runner.campaign import lasting_kafka
@@ -124,7 +125,10 @@ def run_suite(request: SuiteRequest, progress: Progress) -> SuiteResult:
 
 
 def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
-    """Check the request, create the folder and return ducktape's session. Raise `UsageError` for a wrong request."""
+    """Check the request, create the folder and return ducktape's session.
+
+    Raise `UsageError` for a wrong request, and `TestbedError` when ducktape or Spark is not installed.
+    """
     suite: Suite = find_suite(request.suite)
     if request.again < 0:
         raise UsageError(f"--retry-noisy {request.again}: 0 or more are allowed")
@@ -137,6 +141,8 @@ def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
     folder = Path(request.out) if request.out else data_dir() / "suites" / name
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"--out {folder}: there is something already; name a folder that is new or empty")
+    for package in ("ducktape", "pyspark"):
+        require_extra(package)
     folder.mkdir(parents=True, exist_ok=True)
     return DucktapeSession(suite, request.profile, cases, kafka, store, folder.absolute(), request.again)
 

@@ -12,7 +12,7 @@ from results.contract.verdict import Finding
 from testbed.runner.campaign import Campaign, VariantGroup, fewest_pairs
 from testbed.runner.comparison import findings, narrow_enough
 from testbed.runner.journal import CampaignState, RunFailed, SlotRun
-from testbed.runner.pairing import GroupRuns, by_group
+from testbed.runner.pairing import GroupRuns, by_group, of_use
 from testbed.runner.qualification_plan import version_of
 from testbed.runner.schedule import Slot
 
@@ -68,13 +68,17 @@ def _doubts(run_ids: Sequence[str], causes: Causes) -> dict[str, tuple[int, str]
 def needless_slot(campaign: Campaign, slot: Slot, state: CampaignState, *, all_pairs: bool) -> bool:
     """Return whether a slot's run is needless.
 
-    The second and the third run of a scenario are needless where the first run decides. Unless `all_pairs`, pairs are
-    needless once every interval of their scenario is narrow enough.
+    The second and the third run of a scenario are needless where the first run decides. Pairs are needless once as many
+    are of use as were asked for, and spares unless they replace one. Unless `all_pairs`, pairs are also needless once
+    every interval of their scenario is narrow enough.
     """
     group, first = campaign.group_of(slot)
     [runs] = [each for each in by_group(campaign, state) if each.group == group]
     if group.pairs:
-        if all_pairs or runs.blocks[slot.block - first]:
+        number, useful = slot.block - first, of_use(campaign, state, runs, first)
+        if useful.count(True) >= group.repeats or number >= group.repeats + useful.count(False):
+            return True
+        if all_pairs or runs.blocks[number]:
             return False
         found = of_group(findings(campaign, state), group)
         return narrow_enough(found, campaign.threshold, fewest_pairs(campaign)) is not None

@@ -1,4 +1,4 @@
-"""Which pairs of a fault or action and a phase of a move were seen. Pure."""
+"""The coverage of a search: the seen pairs of a fault or action and a phase of a move. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

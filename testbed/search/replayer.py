@@ -1,4 +1,4 @@
-"""Plays drawn incidents on real brokers. A testbed is used again while it is as declared, else made again."""
+"""The replayer of drawn incidents on real brokers. It uses a testbed again while that is as declared."""
 
 import secrets
 import time

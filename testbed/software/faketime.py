@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from testbed.errors import SoftwareError
-from testbed.paths import state_dir
+from testbed.paths import cache_dir, state_dir
 from testbed.software.cache import artefact, existing
 from testbed.software.commands import run_logged
 from testbed.software.distribution import this_distribution
@@ -34,7 +34,11 @@ def no_library() -> str:
     try:
         EngineSocket.from_environment().ping()
     except EngineError as error:
-        return f"{PACKAGE} of Debian {SUITE} is not in the cache, and is fetched through a container engine: {error}"
+        return (
+            f"{PACKAGE} of Debian {SUITE} is not in the cache, and this machine fetches it through a container engine: "
+            f"{error}; start one, or run `testbed doctor --fix --with clock-skew` on a machine of this architecture "
+            f"that has one, and copy {NAME}/{SUITE} from its cache to {cache_dir() / NAME / SUITE}"
+        )
     return ""
 
 

@@ -1,4 +1,4 @@
-"""What Apache's system tests need: an image of their hosts, and the jars of each release.
+"""The software of Apache's system tests: an image of their hosts, and the jars of each release.
 
 The image has the node image's packages, a JDK, and the programs that the tests call. The jars are all of a release's
 modules, Trogdor, and the core's tests, fetched through Maven. A release's tarball has the same modules in its `libs`.

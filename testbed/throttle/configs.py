@@ -84,9 +84,9 @@ def merged(present: str | None, entries: Sequence[str]) -> str:
     """Return the present list with the entries appended, in order; a wildcard list stays as it is."""
     if present is not None and present.strip() == EVERY_REPLICA:
         return present
-    kept = [entry.strip() for entry in (present or "").split(",") if entry.strip()]
-    known = set(kept)
-    return ",".join([*kept, *(entry for entry in entries if entry not in known)])
+    there = _entries(present)
+    known = set(there)
+    return ",".join([*there, *(entry for entry in entries if entry not in known)])
 
 
 def wanted_configs(
@@ -120,6 +120,25 @@ def wanted_configs(
     return wanted
 
 
+def extended_lists(
+    moves: Iterable[PartitionMove], ours: ConfigValues, present: ConfigValues
+) -> dict[ConfigResource, dict[str, str]]:
+    """Return the lists of the moves' topics: the present entries, the entries of `ours`, and the moves' replicas.
+
+    Raise `ThrottleError` when a list would be longer than Kafka accepts.
+    """
+    wanted: dict[ConfigResource, dict[str, str]] = {}
+    for topic, keys in throttled_replicas(moves).items():
+        resource = ConfigResource.topic(topic)
+        there, mine = present.get(resource, {}), ours.get(resource, {})
+        wanted[resource] = {
+            key: merged(there.get(key), list(dict.fromkeys([*_entries(mine.get(key)), *entries])))
+            for key, entries in keys.items()
+        }
+    _refuse_too_long(wanted)
+    return wanted
+
+
 def at_rate(wanted: ConfigValues, throttle_bytes_per_s: int) -> dict[ConfigResource, dict[str, str]]:
     """Return the configuration of the same throttle with another rate."""
     if throttle_bytes_per_s < 1:
@@ -141,6 +160,19 @@ def joined(done: Sequence[ConfigChange], wanted: ConfigValues, present: ConfigVa
         earlier = known.earlier if known.value == new.value else (*known.earlier, known.value)
         found[new.resource, new.key] = replace(known, value=new.value, earlier=earlier)
     return tuple(found.values())
+
+
+def relied_on(done: Sequence[ConfigChange], present: ConfigValues) -> tuple[ConfigChange, ...]:
+    """Return the changes, with the value that is set now as the original of each key that the throttle has not changed.
+
+    The value of such a key was right when the throttle was set. Another tool may have changed it since.
+    """
+    return tuple(
+        change
+        if change.made or change.resource not in present
+        else replace(change, original=present[change.resource].get(change.key))
+        for change in done
+    )
 
 
 def settled(done: Sequence[ConfigChange]) -> tuple[ConfigChange, ...]:
@@ -179,7 +211,7 @@ def _refuse_listed(
     moves: Iterable[PartitionMove], unthrottled: Collection[TopicPartition], present: ConfigValues
 ) -> None:
     there = {topic: present.get(ConfigResource.topic(topic), {}) for topic in {tp.topic for tp in unthrottled}}
-    lists = {(topic, key): _entries(keys.get(key)) for topic, keys in there.items() for key in LISTS}
+    lists = {(topic, key): set(_entries(keys.get(key))) for topic, keys in there.items() for key in LISTS}
     for move in moves:
         if move.tp not in unthrottled:
             continue
@@ -225,7 +257,7 @@ def wait_for_configs(admin: Admin, resource: ConfigResource, wanted: Mapping[str
 
     def differing() -> list[str]:
         there = read_configs(admin, resource)
-        return [f"{key} is {there.get(key)}" for key, value in wanted.items() if there.get(key) != value]
+        return [f"{key} is {shown(there.get(key))}" for key, value in wanted.items() if there.get(key) != value]
 
     wait_for(differing, lambda left: not left, 15.0, 0.1, what)
 
@@ -234,12 +266,18 @@ class ListedReplicas:
     """The replicas that topics' lists of throttled replicas name; ``lists`` is topic → key → value."""
 
     def __init__(self, lists: Mapping[str, Mapping[str, str]]) -> None:
-        self._entries = {(topic, key): _entries(value) for topic, keys in lists.items() for key, value in keys.items()}
+        self._entries = {
+            (topic, key): set(_entries(value)) for topic, keys in lists.items() for key, value in keys.items()
+        }
 
     def names(self, key: str, tp: TopicPartition, *brokers: int) -> bool:
         """Return whether a list names the partition's replicas on all of these brokers; `*` names every replica."""
         entries = self._entries.get((tp.topic, key), set())
         return EVERY_REPLICA in entries or {f"{tp.partition}:{broker}" for broker in brokers} <= entries
+
+    def cover(self, tp: TopicPartition, existing: Iterable[int], adding: Iterable[int]) -> bool:
+        """Return whether the lists name every replica of a copy: existing ones as leaders, adding ones as followers."""
+        return self.names(LEADER_REPLICAS, tp, *existing) and self.names(FOLLOWER_REPLICAS, tp, *adding)
 
 
 def unthrottled_partitions(
@@ -249,9 +287,7 @@ def unthrottled_partitions(
     found = []
     for tp, move in sorted(running.items()):
         # A move that only removes replicas copies nothing.
-        if move.adding and not (
-            listed.names(LEADER_REPLICAS, tp, *move.existing) and listed.names(FOLLOWER_REPLICAS, tp, *move.adding)
-        ):
+        if move.adding and not listed.cover(tp, move.existing, move.adding):
             found.append(tp)
     return tuple(found)
 
@@ -265,9 +301,9 @@ def listed_brokers(lists: Iterable[Mapping[str, str]]) -> set[int]:
 
 def missing_entries(wanted: str | None, there: str | None) -> int:
     """Return how many entries of a topic's wanted list the present list lacks."""
-    entries = _entries(there)
-    return 0 if EVERY_REPLICA in entries else len(_entries(wanted) - entries)
+    entries = set(_entries(there))
+    return 0 if EVERY_REPLICA in entries else len(set(_entries(wanted)) - entries)
 
 
-def _entries(value: str | None) -> set[str]:
-    return {entry.strip() for entry in (value or "").split(",")} - {""}
+def _entries(value: str | None) -> list[str]:
+    return [entry.strip() for entry in (value or "").split(",") if entry.strip()]

@@ -131,7 +131,7 @@ class _Restore:
         found = {}
         for resource, there in self._read().items():
             found[resource] = [
-                f"{change.key} is {_cut(there.get(change.key))}, not {_cut(change.original)}"
+                f"{change.key} is {shown(there.get(change.key))}, originally {shown(change.original)}"
                 for change in self._left[resource]
                 if there.get(change.key) != change.original
             ]
@@ -172,11 +172,6 @@ class _Restore:
             elif not (as_it_was and error.name.endswith("_AUTHORIZATION_FAILED")):
                 self.problems[resource] = str(error)
             return None
-
-
-def _cut(value: str | None) -> str:
-    """Return a value as Python writes it; a long one is cut off."""
-    return "None" if value is None else shown(value)
 
 
 AdminFactory = Callable[[ThrottleJournal], AbstractContextManager[Admin]]
@@ -279,7 +274,7 @@ def _recover_one(
 def _settled(folder: JournalFolder, journal_id: str) -> Recovery | None:
     """Return the outcome of a journal that another process restores, or has restored; None: neither."""
     if not folder.file(journal_id).exists():
-        return Recovery(RecoveryOutcome.RESTORED, "another client has put it back meanwhile")
+        return Recovery(RecoveryOutcome.RESTORED, "another process has restored it meanwhile")
     try:
         owner = folder.read(journal_id).owner
     except ThrottleJournalError:
@@ -314,7 +309,7 @@ def _kept(folder: JournalFolder, journal_id: str, outcome: RecoveryOutcome, why:
                 return settled
             folder.remove(journal_id)
         return Recovery(RecoveryOutcome.FORGOTTEN, f"removed without being restored: {why}")
-    return Recovery(outcome, f"{why}; the journal {folder.file(journal_id)} is kept")
+    return Recovery(outcome, f"{why}; the journal {folder.file(journal_id)} stays")
 
 
 def still_ours(admin: Admin, raised: Iterable[ConfigChange]) -> list[ConfigChange]:

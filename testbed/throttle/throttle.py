@@ -15,14 +15,17 @@ from testbed.throttle.configs import (
     RATES,
     ConfigChange,
     ConfigValues,
+    ListedReplicas,
     ThrottleError,
     at_rate,
     by_resource,
     changes,
+    extended_lists,
     joined,
     listed_brokers,
     not_in_force,
     read_configs,
+    relied_on,
     settled,
     wanted_configs,
 )
@@ -36,7 +39,7 @@ _INTERVAL_S = 0.05
 
 
 class Throttle:
-    """One throttle: `set`, `wait_in_force`, any number of `change_rate`, `restore`. Not thread-safe.
+    """One throttle: `set`, `wait_in_force`, any number of `change_rate` and `extend`, `restore`. Not thread-safe.
 
     It changes only the keys that it must, only after its journal is on disk, and restores exactly the originals.
     """
@@ -60,8 +63,10 @@ class Throttle:
         self._throttle_bytes_per_s = 0
         self._overwritten: list[Interference] = []
         self._refusals: dict[int, str] = {}
+        self._extending = False
+        """Whether not every broker has reported the lists of the last `extend`."""
         self.left_out: tuple[int, ...] = ()
-        """Brokers that were not alive when the throttle was set, and so have no rate: see `admit`."""
+        """Brokers that had no rate yet: they were not alive when the throttle was set, or joined later. See `admit`."""
 
     def set(
         self,
@@ -161,30 +166,68 @@ class Throttle:
 
     def _admitted(self, broker: int) -> bool:
         resource = ConfigResource.broker(broker)
-        wanted = {resource: dict.fromkeys(RATES, str(self._throttle_bytes_per_s))}
-        assert self._journal is not None
         try:
             with self._journals.held():
-                journal = self._journals.latest(self._journal)
-                present = {resource: read_configs(self._admin, resource)}
-                others = [each for each in open_journals(self._journals) if each.cluster_id == journal.cluster_id]
-                refuse_shared(wanted, present, [each for each in others if each.id != journal.id])
-                todo = [change for change in changes(wanted, present) if change.made]
-                self._overwritten += self._interferences(journal, todo)
-                self._write(replace(journal, changes=joined(journal.changes, wanted, present)))
-                self._alter(todo)
+                wanted = {resource: dict.fromkeys(RATES, str(self._throttle_bytes_per_s))}
+                self._add(wanted, {resource: read_configs(self._admin, resource)})
         except (KafkaError, ThrottleError) as error:
             if self._refusals.get(broker) != str(error):
                 self._refusals[broker] = str(error)
                 self._on_event("note", "not throttled", {"broker": broker, "why": str(error)})
             return False
-        self._wanted = {**self._wanted, **wanted}
         self._brokers = tuple(sorted({*self._brokers, broker}))
         self.left_out = tuple(each for each in self.left_out if each != broker)
         self._on_event(
             "throttle.admitted", "throttle", {"broker": broker, "rate_bytes_per_s": self._throttle_bytes_per_s}
         )
         return True
+
+    def extend(self, moves: Sequence[PartitionMove], timeout_s: float) -> None:
+        """Add the replicas of these moves to the topics' lists, and wait until every broker reports the lists.
+
+        Other clients may have moved the partitions since `set`. Brokers without a rate get it, as by `admit`. Without a
+        throttle, or if the lists name all replicas, nothing happens. Raise `ThrottleError` when the lists cannot be
+        extended or are not in force in time, and `KafkaError`. The next call then tries again.
+        """
+        if self._journal is None:
+            return
+        listed = ListedReplicas(self.lists)
+        new = [move for move in moves if move.adding and not listed.cover(move.tp, move.current, move.adding)]
+        if not new and not self._extending:
+            return
+        self._extending = True
+        self._leave_out_gone()
+        if new:
+            self._list(new)
+        self.admit({broker.id for broker in self._admin.cluster().brokers})
+        self._wait_reported(self._brokers, timeout_s, "the steps wait for it")
+        self._settle()
+        self._extending = False
+
+    def _list(self, moves: Sequence[PartitionMove]) -> None:
+        """Write the lists with the replicas of these moves; put brokers without a rate into `left_out`."""
+        with self._journals.held():
+            present = self._present(sorted({move.tp.topic for move in moves}), ())
+            self._add(extended_lists(moves, self._wanted, present), present)
+        if EVERY_BROKER not in self._wanted:
+            concerned = {broker for move in moves for broker in (*move.current, *move.adding)}
+            self.left_out = tuple(sorted({*self.left_out, *concerned - {*self._brokers}}))
+        named = ", ".join(shortened(sorted(move.tp for move in moves), _SHOWN_PROBLEMS))
+        why = f"another client has changed {named}: the throttle now lists the present replicas, too"
+        self._on_event("throttle.extended", "throttle", {"partitions": len(moves), "why": why})
+
+    def _add(self, wanted: ConfigValues, present: ConfigValues) -> None:
+        """Set these keys as well, in the journal first. The caller holds the journals' lock."""
+        assert self._journal is not None
+        journal = self._journals.latest(self._journal)
+        journal = replace(journal, changes=relied_on(journal.changes, present))
+        others = [each for each in open_journals(self._journals) if each.cluster_id == journal.cluster_id]
+        refuse_shared(wanted, present, [each for each in others if each.id != journal.id])
+        todo = [change for change in changes(wanted, present) if change.made]
+        self._overwritten += self._interferences(journal, todo)
+        self._write(replace(journal, changes=joined(journal.changes, wanted, present)))
+        self._alter(todo)
+        self._wanted = {**self._wanted, **wanted}
 
     @property
     def lists(self) -> dict[str, Mapping[str, str]]:
@@ -232,8 +275,13 @@ class Throttle:
             # Only now: if one broker gave no answer, the next call alters all of them again.
             self._wanted, self._throttle_bytes_per_s = after, throttle_bytes_per_s
         self.wait_in_force(timeout_s, otherwise="the move goes on")
+        self._settle()
+
+    def _settle(self) -> None:
+        """Drop earlier values from the journal: every broker reports the present ones."""
+        assert self._journal is not None
         with self._journals.held():
-            journal = self._journals.latest(journal)
+            journal = self._journals.latest(self._journal)
             self._write(replace(journal, changes=settled(journal.changes)))
 
     def _leave_out_gone(self) -> None:
@@ -265,9 +313,13 @@ class Throttle:
         reassignment that is requested afterwards comes after the throttle on every broker. Raise `ThrottleError`
         naming each broker and key that is missing.
         """
-
         asked = self._brokers if brokers is None else tuple(sorted(brokers))
+        self._wait_reported(asked, timeout_s, otherwise)
+        self._on_event(
+            "throttle.in_force", "throttle", {"rate_bytes_per_s": self._throttle_bytes_per_s, "brokers": list(asked)}
+        )
 
+    def _wait_reported(self, asked: Sequence[int], timeout_s: float, otherwise: str) -> None:
         def missing() -> list[str]:
             problems = []
             for broker in asked:
@@ -287,9 +339,6 @@ class Throttle:
             raise ThrottleError(
                 f"the throttle is not in force after {timeout_s:g} s, {otherwise}:\n  {shown}"
             ) from error
-        self._on_event(
-            "throttle.in_force", "throttle", {"rate_bytes_per_s": self._throttle_bytes_per_s, "brokers": list(asked)}
-        )
 
     def restore(self, timeout_s: float = RESTORE_TIMEOUT_S) -> RestoreResult:
         """Restore the originals, verify them, and remove the journal; without a throttle do nothing.
@@ -303,7 +352,7 @@ class Throttle:
             done = replace(done, interferences=(*self._overwritten, *done.interferences))
             self._overwritten = []
             self._journals.remove(self._journal.id)
-        self._journal = None
+        self._journal, self._extending = None, False
         self._on_event(
             "throttle.restored",
             "throttle",

@@ -1,4 +1,4 @@
-"""Prints the schema: `python -m testbed.topology > topologies/topology.schema.json` after a change of the form."""
+"""The JSON schema of topology files: `python -m testbed.topology > topologies/topology.schema.json` prints it."""
 
 from testbed.form import schema_text
 from testbed.topology.file_form import json_schema

@@ -1,4 +1,4 @@
-"""How the rate of a producer fits into requests: connections, and the size of batches. Pure.
+"""The connections of a producer, and the size of its batches, by its rate. Pure.
 
 A broker reads the next request of a connection when it has answered the one before, and librdkafka sends one batch of
 one partition a request. So one batch at a time is on its way on each connection, although an idempotent producer may

@@ -1,4 +1,4 @@
-"""What a consumer has reported of the records that it was given. Pure."""
+"""The reports of a consumer on the records that it was given. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

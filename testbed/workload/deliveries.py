@@ -1,4 +1,4 @@
-"""What a consumer was given while a load ran, held against what the producers wrote. Pure.
+"""The deliveries to a consumer during a load, compared with what the producers wrote. Pure.
 
 What a client can know: the next record of a partition has the next offset, except behind the marker of a transaction;
 and it is the next one of its producer, except what was refused. This holds within one session, in which the client

@@ -1,4 +1,4 @@
-"""Why a log has a record twice: the broker appended a batch again, or the client sent it under a new producer epoch.
+"""The causes of a record that a log has twice: the broker appended it again, or the client sent it in a new epoch.
 
 A client that does not know what became of its requests may begin a new epoch (KIP-360); docs/workload.md says more.
 """

@@ -1,4 +1,4 @@
-"""Whether the replicas in sync of a partition have the same log, byte by byte.
+"""The comparison of the logs of a partition's replicas in sync, byte by byte.
 
 Consumers read the leader's log alone. A follower appends the leader's batches as they are: their headers, with the
 offsets and the leader epoch, are the same on all replicas, and so is each record. Only the segments may differ. The

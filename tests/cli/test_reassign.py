@@ -8,6 +8,7 @@ import pytest
 
 import testbed.kafka.admin
 from testbed.cli.main import main
+from testbed.cli.reassign_report import ExecutionNotes
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.owner import Owner
@@ -151,7 +152,7 @@ def test_a_move_that_another_command_cancels_is_exit_code_1(kraft, moved, capsys
     def cancel(call, _args):
         if call == "alter_reassignments":
             [job] = JobFolder().all()
-            JobFolder().steer(job.id, replace(JobFolder().control(job.id), wish="cancel"))
+            JobFolder().steer(job.id, lambda control: replace(control, wish="cancel"))
 
     kraft.hook = cancel
     assert execute(moved) == 1
@@ -166,7 +167,7 @@ def test_a_cancelled_move_prints_what_is_left_also_where_its_throttle_cannot_be_
     def cancel_and_die(call, args):
         if call == "alter_reassignments":
             [job] = JobFolder().all()
-            JobFolder().steer(job.id, replace(JobFolder().control(job.id), wish="cancel"))
+            JobFolder().steer(job.id, lambda control: replace(control, wish="cancel"))
         if call == "alter_configs" and args[0] == ConfigResource.broker(3) and args[2]:
             raise UnreachableError("alter the configuration of broker 3", "BROKER_NOT_AVAILABLE")
 
@@ -248,3 +249,23 @@ def test_a_move_that_ended_before_it_was_cancelled_is_not_called_cancelled(kraft
     told = capsys.readouterr()
     assert told.err == f"reassignment {job.id} has ended: nothing was left to cancel\n"
     assert json.loads(told.out)["partitions"] == []
+
+
+def test_a_move_that_is_being_cancelled_takes_no_other_change(kraft, capsys):
+    job = stored("batched", Owner.this_process())
+    JobFolder().steer(job.id, lambda control: replace(control, wish="cancel"))
+    for words in (["pause"], ["set", "--leaders", "1"]):
+        assert main(["reassign", *words, *HERE]) == 70
+        assert f"reassignment {job.id} is being cancelled: nothing else can be changed" in capsys.readouterr().err
+    assert main(["reassign", "resume", *HERE]) == 0
+    assert capsys.readouterr().out == f"reassignment {job.id} is being cancelled by process {job.owner.pid}\n"
+    assert JobFolder().control(job.id) == JobControl(wish="cancel")
+
+
+def test_execute_says_once_that_the_throttle_was_extended():
+    said = []
+    notes = ExecutionNotes(said.append)
+    for _ in range(2):
+        notes("throttle.extended", "throttle", {"partitions": 1, "why": "another client has changed t-0"})
+    notes("throttle.in_force", "throttle", {"rate_bytes_per_s": 1000})
+    assert said == ["throttle: another client has changed t-0"]

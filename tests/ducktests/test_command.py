@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import sys
 
 import pytest
 from pyspark.errors import PySparkException
@@ -47,6 +48,15 @@ def test_a_folder_that_holds_something_is_not_written_into(tmp_path, capsys):
     (tmp_path / "mine").write_text("x")
     assert main(["suite", "kip73", "--out", str(tmp_path)]) == 64
     assert "there is something already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("package", "extra"), [("ducktape", "ducktape"), ("pyspark", "spark")])
+def test_without_its_extras_nothing_is_made(monkeypatch, capsys, tmp_path, package, extra):
+    """ducktape ended at once, and every scenario counted as failed. The absence of Spark showed after all runs."""
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(["suite", "kip73", "--out", str(tmp_path / "out")]) == 70
+    assert capsys.readouterr().err == f"testbed suite: this needs {package}: pip install 'testbed[{extra}]'\n"
+    assert not (tmp_path / "out").exists()
 
 
 def ended(verdicts, run_id):

@@ -80,6 +80,16 @@ def test_another_rate_or_list_of_the_throttle():
     ]
 
 
+def test_lists_that_the_run_extended_are_its_own_and_other_lists_are_not():
+    time = MoveTime(100 * S, 106 * S, 200 * S, lists=((140 * S, 145 * S),))
+    lists = [config(130, LIST, "0:1", 2, TOPIC), config(142, LIST, "0:1,0:3", 2, TOPIC)]
+    changes = foreign_changes([*BEFORE, *lists, config(143, RATE, "1")], time, TOKEN, ALL, OwnSteps([]))
+    assert [each.what for each in changes] == [
+        f"{LIST} of topic {TOPIC} was set to 0:1",
+        f"{RATE} of broker 2 was set to 1",
+    ]
+
+
 def test_any_other_configuration_also_while_the_run_changes_its_rate():
     changes = [
         config(145, "num.replica.fetchers", "4", name=""),
@@ -209,6 +219,8 @@ def test_the_time_of_a_move_and_of_the_runs_own_changes():
     ]
     own = ((20, 25), (2_000_000, 7_000_000))
     assert move_time([*events, Event(9_000_000, "move.done")], []) == MoveTime(10, 9_000_000, 9_000_000, own)
+    extended = move_time([*events, Event(8_000_000, "throttle.extended"), Event(9_000_000, "move.done")], [])
+    assert extended == MoveTime(10, 9_000_000, 9_000_000, own, lists=((3_000_000, 8_000_000),))
     polls = [Sample(us, "driver", "move.in_flight", 3.0) for us in (11, 8_000_000)]
     assert move_time(events, polls) == MoveTime(10, 11, 8_000_000, own), "it was not done: until its last poll"
     assert move_time(events[:1], polls) is None

@@ -273,7 +273,7 @@ def test_a_move_that_the_user_cancels_has_only_its_own_changes(tmp_path):
     move = Move(tmp_path, "batched")
 
     def cancel(_turn):
-        move.folders[0].steer(move.job.id, JobControl(BatchLimits(1, 2, 1), wish="cancel"))
+        move.folders[0].steer(move.job.id, lambda _: JobControl(BatchLimits(1, 2, 1), wish="cancel"))
 
     assert move.run(cancel).cancelled
     assert move.changes() == []

@@ -1,5 +1,6 @@
 """What a topology asks of the machine is looked for before anything is made, and the refusal names who asks."""
 
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ from testbed.provision.plan_text import describe
 from testbed.provision.testbed import Testbed
 from testbed.software.distribution import Distribution
 from testbed.topology import loads
-from testbed.topology.find import READY, load
+from testbed.topology.find import READY, find, load
 
 FAR = """
 name: far
@@ -97,11 +98,19 @@ def test_another_machine_that_cannot_have_a_host_is_refused_before_anything_is_m
     )
 
 
-def test_nothing_is_made_when_something_is_missing(monkeypatch):
-    class NoEngine:
-        def __getattr__(self, name):
-            raise AssertionError(f"the engine was asked to {name}")
+class NoEngine:
+    def __getattr__(self, name):
+        raise AssertionError(f"the engine was asked to {name}")
 
+
+def test_an_object_store_needs_its_extra_before_anything_is_made(monkeypatch):
+    """MinIO was built and the hosts were made before the first bucket needed it."""
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    with pytest.raises(TestbedError, match=r"this needs boto3: pip install 'testbed\[s3\]'"):
+        Testbed._make(NoEngine(), find("s3"), "s3", {}, {}, False, print)  # type: ignore[arg-type]
+
+
+def test_nothing_is_made_when_something_is_missing(monkeypatch):
     monkeypatch.setattr(machine, "try_kind", lambda kind: "Specified qdisc kind is unknown")
     monkeypatch.setattr(machine, "no_disk", lambda: "")
     with pytest.raises(

@@ -310,7 +310,7 @@ def test_recover_does_not_put_back_twice_what_another_has_while_it_connected(
         return admin
 
     [found] = recover(slowly, journals, timeout_s=0)
-    assert (found.outcome, found.detail) == (RecoveryOutcome.RESTORED, "another client has put it back meanwhile")
+    assert (found.outcome, found.detail) == (RecoveryOutcome.RESTORED, "another process has restored it meanwhile")
     assert admin.configs == {B1: {LEADER_RATE: "5"}}
     with pytest.raises(ThrottleError, match="was restored meanwhile: set it again"):
         Throttle(admin, journals).adopt(dead)

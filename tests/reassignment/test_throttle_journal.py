@@ -167,7 +167,7 @@ def test_a_restore_that_does_not_hold_is_an_error(admin: FakeAdmin, journals: Jo
     real = admin.alter_configs
     # Somebody sets the rate again right after it was taken away.
     admin.alter_configs = lambda r, s, d=(): real(r, {LEADER_RATE: "5"} if r == B1 else s, d if r != B1 else ())  # type: ignore[method-assign]
-    with pytest.raises(RestoreError, match=rf"the originals of broker 1.*{LEADER_RATE} is '5', not None"):
+    with pytest.raises(RestoreError, match=rf"the originals of broker 1.*{LEADER_RATE} is '5', originally not set"):
         throttle.restore(0)
 
 
@@ -230,7 +230,7 @@ def test_recover_keeps_the_journal_of_an_unreachable_cluster_unless_told_to_forg
     [outcome] = recover(unreachable, journals)
     assert outcome.outcome is RecoveryOutcome.UNREACHABLE
     assert "the cluster at fake:9092 cannot be reached" in outcome.detail
-    assert f"{journals.file(journal.id)} is kept" in outcome.detail
+    assert f"{journals.file(journal.id)} stays" in outcome.detail
     assert journals.ids() == [journal.id]
     [outcome] = recover(unreachable, journals, forget=True)
     assert outcome.outcome is RecoveryOutcome.FORGOTTEN

@@ -73,7 +73,7 @@ def test_measures_that_are_asked_for_are_told_of_a_run_under_load(flapping):
     assert asked <= set(values)
     assert 0 < values["nic-mean"] < values["nic-max-1s"] <= 1.1
     assert values["produce-p99"] > values["produce-p99-before"] > 0
-    assert values["produce-p99"] > values["produce-p50"] > 0
+    assert values["produce-p999"] >= values["produce-p99"] > values["produce-p50"] > 0
     assert values["consume-p99"] >= values["consume-p50"] > 0
     received = sum(rates.total_bytes for rates in measured.rates if rates.direction == "receive")
     assert values["copied"] == pytest.approx(received / 1e9)

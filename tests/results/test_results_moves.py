@@ -351,7 +351,7 @@ def test_a_control_beside_listed_partitions_that_do_not_grow_passes():
 
 @pytest.mark.parametrize(
     ("carried", "verdict", "why"),
-    [(1.4, "inconclusive", "2 partitions beside 4 throttled ones"), (5.0, "fail", "the control")],
+    [(1.4, "inconclusive", "2 partitions get no more next to 4 throttled ones"), (5.0, "fail", "the control")],
 )
 def test_a_control_is_blamed_only_where_the_nic_leaves_it_more(carried, verdict, why):
     """Of as many partitions each gets as much as a throttled one when the NIC carries 1.4 times the quota."""

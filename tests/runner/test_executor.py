@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from results.contract.canaries import canaries
+from results.contract.schema import Sample
 from results.contract.store import Store
 from results.criteria import judge
 from testbed.errors import KafkaStuck, TestbedError
@@ -15,6 +16,7 @@ from testbed.provision.containers import EngineGone
 from testbed.runner import executor as module
 from testbed.runner.executor import STACKS, TestbedExecutor, TimeLimitError, measured
 from testbed.runner.journal import RunBegun, RunDone
+from testbed.wait import WaitTimeout
 from tests.results.synthetic import synthetic_run
 from tests.results.test_unfit import machine
 from tests.runner.fakes import campaign
@@ -136,6 +138,51 @@ def test_a_stopped_run_is_not_kafkas_where_the_engine_or_a_container_ended(slots
     with pytest.raises(TestbedError, match=f"run-1 was not done after .*; this explains it: {why}") as caught:
         made.run(variant, RunBegun(0, "run-1"))
     assert not isinstance(caught.value, KafkaStuck)
+
+
+LATE = WaitTimeout("every Kafka node to serve", 90.0, ["b1: fenced"])
+
+
+@pytest.mark.parametrize(
+    ("cause", "busy", "steal", "calm", "late", "starts", "kafkas"),
+    [
+        (LATE, 0.95, 0.0, True, 1, 2, None),
+        (LATE, 0.5, 0.2, True, 1, 2, None),
+        (LATE, 0.95, 0.0, True, 2, 2, True),
+        (LATE, 0.95, 0.0, False, 1, 1, False),
+        (LATE, 0.8, 0.04, True, 1, 1, True),
+        (None, 0.95, 0.2, True, 1, 1, True),
+    ],
+    ids=["busy", "stolen", "late twice", "busy without Kafka", "fit", "Kafka has ended"],
+)
+def test_a_kafka_that_is_late_on_an_unfit_machine_is_started_once_more(
+    slots, monkeypatch, cause, busy, steal, calm, late, starts, kafkas
+):
+    """The candidate had hung, whatever else the machine did."""
+    begun = []
+
+    def start(pool, wanted):
+        begun.append(wanted)
+        if len(begun) <= late:
+            raise KafkaStuck("b1 does not serve") from cause
+        return pool.ready(wanted)
+
+    load = [Sample(0, "machine", "cpu.busy", busy), Sample(0, "machine", "cpu.steal", steal)]
+    monkeypatch.setattr(Pool, "start", start)
+    monkeypatch.setattr(module, "machine_probe", lambda: lambda: load)
+    monkeypatch.setattr(module, "wait_calm", lambda *_asked: calm)
+    monkeypatch.setattr(module, "run_on", lambda *_asked, recorder: None)
+    made, _store = slots
+    [variant] = campaign("A").variants
+    made.canary(variant)
+    if kafkas is None:
+        assert made.run(variant, RunBegun(0, "run-1")).verdict == "pass"
+    else:
+        with pytest.raises(TestbedError, match="b1 does not serve") as caught:
+            made.run(variant, RunBegun(0, "run-1"))
+        assert isinstance(caught.value, KafkaStuck) is kafkas
+        assert ("the machine was 95.0 % busy, and without Kafka" in str(caught.value)) is not kafkas
+    assert len(begun) == starts
 
 
 def test_a_run_whose_time_limit_ended_the_command_had_no_end(slots):

@@ -21,13 +21,13 @@ from testbed.runner import run as run_module
 from testbed.runner.campaign import Campaign, VariantGroup, new_campaign
 from testbed.runner.journal import CampaignJournal, RunDone, known, opened
 from testbed.runner.qualification_plan import command, kind_of, permanent, plan, scenario_of, version_of
-from testbed.runner.qualification_scope import SUITES, QualificationScope
+from testbed.runner.qualification_scope import SPARES, SUITES, QualificationScope
 from testbed.runner.testbed_pool import MOST_KEPT
 from testbed.runner.variant import UPGRADE, Variant, resolve
 from testbed.software.automq import VARIABLE
 from testbed.software.source import Kind
 from testbed.suites.suite import find_suite
-from tests.runner.fakes import Killed
+from tests.runner.fakes import FakeExecutor, Killed
 
 NEW, OLD = "4.3.1", "4.2.1"
 QUALIFY = ["qualify", "--kafka", NEW, "--against", OLD, "--measure", "move-seconds"]
@@ -111,7 +111,7 @@ def test_a_qualification_can_be_run_in_every_profile_and_is_the_same_from_its_jo
     assert sorted(slot.index for slot in slots) == list(range(len(slots)))
     for slot in slots:
         group, first = asked.group_of(slot)
-        assert slot.variant in group.labels and first <= slot.block < first + group.repeats
+        assert slot.variant in group.labels and first <= slot.block < first + group.blocks
 
 
 def test_measures_that_a_user_names_may_need_a_throttle():
@@ -312,7 +312,7 @@ def test_pairs_name_what_made_some_of_them_inconclusive(doors, capsys):
     doors.verdict = late
     assert main([*PAIRED, "--json"]) == 0
     [scenario] = json.loads(capsys.readouterr().out)["scenarios"]
-    assert scenario["notes"] == [f"{NEW}: inconclusive in 2 of 8 runs (machine-load in 2 runs: 99 % busy)"]
+    assert scenario["notes"] == [f"{NEW}: inconclusive in 2 of 10 runs (machine-load in 2 runs: 99 % busy)"]
     assert scenario["versions"][1]["inconclusive"] == {"machine-load": {"runs": 2, "why": "99 % busy"}}
 
 
@@ -340,6 +340,77 @@ def test_more_baselines_have_as_many_pairs_as_can_tell(baselines, pairs):
     if pairs > 10:
         with pytest.raises(UsageError, match=f"at least {pairs} pairs"):
             qualified.new_qualification(NEW, against, replace(scope, pairs=10), 1)
+
+
+def shaken(at):
+    """Return `FakeExecutor.canary` with another reading of the CPU at the canary of this number."""
+    read = FakeExecutor.canary
+
+    def canary(self, variant):
+        found = read(self, variant)
+        return replace(found, reading={**found.reading, "cpu": 2.0}) if self.canaries - 1 == at else found
+
+    return canary
+
+
+@pytest.mark.parametrize(("factor", "code"), [(1.1, 1), (1.0, 0), (0.9, 0)])
+@pytest.mark.parametrize("what", ["inconclusive", "not made", "moved", "moved at its end"])
+def test_a_pair_that_is_of_no_use_is_replaced_whatever_was_measured(doors, monkeypatch, what, factor, code):
+    """Five pairs are the fewest for one measure: with four of them, a release that was 10 % slower was NO-DATA."""
+    doors.value = lambda label, number: 50.0 * (1 + 0.001 * (number % 3)) * (factor if of_new(label) else 1)
+    seen = []
+
+    def verdict(label):
+        seen.append(label)
+        return "inconclusive" if len(seen) == 4 else "pass"
+
+    if what == "inconclusive":
+        doors.verdict = verdict
+    elif what == "not made":
+        doors.fail = lambda label, number: TestbedError("b1 has ended") if number == 3 else None
+    else:
+        monkeypatch.setattr(FakeExecutor, "canary", shaken(3 if what == "moved" else 10))
+    assert main([*PAIRED[:-1], "5"]) == code
+    assert len(doors.executors[0].made) == 2 * (5 + 1)
+    assert main(["qualify", "--resume", known()[0]]) == code
+    assert doors.executors[1].made == []
+
+
+def test_at_most_three_pairs_are_replaced(doors, capsys):
+    doors.verdict = lambda label: "inconclusive" if of_new(label) else "pass"
+    assert main([*PAIRED[:-1], "5", "--json"]) == 2
+    assert len(doors.executors[0].made) == 2 * (5 + 3)
+    assert json.loads(capsys.readouterr().out)["complete"]
+
+
+def test_a_replacement_for_which_the_budget_lacks_is_made_by_resuming(doors):
+    doors.value = lambda label, number: 50.0 * (1 + 0.001 * (number % 3)) * (1.1 if of_new(label) else 1)
+    doors.fail = lambda label, number: TestbedError("b1 has ended") if number == 3 else None
+    assert main([*PAIRED[:-1], "5", "--budget", "115s"]) == 2
+    assert len(doors.executors[0].made) == 10
+    doors.fail = lambda label, number: TestbedError("b1 has ended") if number == 0 else None
+    assert main(["qualify", "--resume", known()[0]]) == 1
+    assert len(doors.executors[1].made) == 3  # what failed once more, and a pair in its place
+
+
+def test_a_hang_is_a_result_and_its_pair_is_not_replaced(doors, capsys):
+    """Else the number of runs of Fisher's test would follow from the hangs."""
+    doors.fail = lambda label, number: STUCK if of_new(label) and number < 2 else None
+    assert main([*PAIRED, "--json"]) == 2
+    assert len(doors.executors[0].made) == 16
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verdict"], told["complete"]) == ("NOISY", True)
+
+
+def test_a_qualification_that_an_earlier_version_began_is_continued_without_replacements(doors):
+    scope = QualificationScope(only=("kip73/two-node",), paired=("kip73/two-node",), upgrades=False)
+    asked = qualified.new_qualification(NEW, [OLD], scope, 1)
+    document = json.loads(json.dumps(asked.document()))
+    assert [each.spares for each in Campaign.from_document(document).groups] == [SPARES]
+    for group in document["groups"]:
+        del group["spares"]
+    earlier = Campaign.from_document(document)
+    assert (len(earlier.slots), earlier.differences(asked)) == (2 * 10, [])
 
 
 def test_a_criterion_that_breaks_in_pairs_is_a_regression(doors, capsys):

@@ -14,7 +14,7 @@ from results.verdicts import EXIT
 from testbed.argument_parser import Parser
 from testbed.cli.commands import qualify
 from testbed.runner.qualification_plan import PAIRED, UNTHROTTLED, kind_of, plan
-from testbed.runner.qualification_scope import PAIRS, SUITES, QualificationScope
+from testbed.runner.qualification_scope import PAIRS, SPARES, SUITES, QualificationScope
 
 PAGE = (Path(__file__).parents[2] / "docs" / "qualifying.md").read_text()
 COMMANDS = re.findall(r"testbed qualify [^\n>]*", PAGE)
@@ -30,6 +30,7 @@ def test_the_examples_are_understood(line):
 
 def test_numbers_and_verdicts():
     assert (CERTAIN, ENOUGH, PAIRS, len(PAIRED), ComparisonRule().family) == (3, 2, 10, 3, 0.05)
+    assert SPARES == 3 and "up to three in a scenario" in PAGE
     for bad, b, p in ((4, 0, "0.043"), (6, 1, "0.029"), (3, 0, "0.11")):
         assert f"{bad} against {b} (p = {p})" in PAGE
         assert p == f"{at_least(bad, PAIRS, bad + b, 2 * PAIRS):.2g}"

@@ -15,7 +15,7 @@ from testbed.experiments.runner import RunRequest
 from testbed.runner import run as module
 from testbed.runner import suite
 from testbed.runner.case import CaseOutcome
-from testbed.runner.journal import RunDone, created
+from testbed.runner.journal import RunDone, created, known
 from tests.runner.fakes import campaign
 
 
@@ -30,6 +30,18 @@ def no_spark(request, monkeypatch):
         yield
 
     monkeypatch.setattr(session, "session", broken)
+
+
+def test_without_spark_no_run_begins(tmp_path, monkeypatch):
+    """A campaign of hours ended with it, and no run of it was judged."""
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setattr(runner, "_testbed", lambda *_asked: pytest.fail("a testbed was made"))
+    asked, missing = campaign(store=str(tmp_path / "store")), r"this needs pyspark: pip install 'testbed\[spark\]'"
+    with pytest.raises(TestbedError, match=missing):
+        module.run_campaign(asked, None, asked.command, None, print)
+    assert known() == []
+    with pytest.raises(TestbedError, match=missing):
+        runner.run(RunRequest("kip73-two-node", store=str(tmp_path / "store"), confirm=True), print)
 
 
 def test_a_run_says_where_it_is(no_spark, tmp_path, monkeypatch):

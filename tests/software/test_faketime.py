@@ -1,10 +1,12 @@
 """The library of clock-skew: that of the node image's Debian release, on whatever distribution this machine has."""
 
 import os
+import shutil
 
 import pytest
 
 from testbed.errors import SoftwareError
+from testbed.paths import cache_dir
 from testbed.software import faketime
 from testbed.software.distribution import Distribution
 from testbed.software.engine import EngineError, Trouble
@@ -102,6 +104,25 @@ def test_without_an_engine_another_distribution_cannot_fetch_it(monkeypatch):
     on(monkeypatch, OTHERS[0])
     monkeypatch.setattr(faketime.EngineSocket, "ping", refuse)
     assert faketime.no_library() == (
-        "libfaketime of Debian bookworm is not in the cache, and is fetched through a container engine: "
-        "no container engine at unix:///s"
+        "libfaketime of Debian bookworm is not in the cache, and this machine fetches it through a container engine: "
+        "no container engine at unix:///s; start one, or run `testbed doctor --fix --with clock-skew` on a machine of "
+        "this architecture that has one, and copy faketime/bookworm from its cache to "
+        f"{cache_dir() / 'faketime' / 'bookworm'}"
     )
+
+
+def test_the_library_of_another_machines_cache_needs_no_engine(monkeypatch, tmp_path):
+    """The folder that the refusal names is complete: it has the record by which the cache verifies it."""
+    on(monkeypatch, DEBIAN_12)
+    programs(
+        monkeypatch, tmp_path, apt_get="touch libfaketime.deb", dpkg=f"mkdir lib && echo x > lib/{faketime.LIBRARY}"
+    )
+    folder = faketime.library().parent
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "of-this-machine"))
+    on(monkeypatch, OTHERS[0])
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")
+    why = faketime.no_library()
+    assert "; start one, or run `testbed doctor --fix --with clock-skew` on a machine" in why
+    shutil.copytree(folder, why.rpartition(" to ")[2])
+    assert faketime.no_library() == ""
+    assert faketime.library().read_bytes() == b"x\n"

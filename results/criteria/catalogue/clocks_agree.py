@@ -1,4 +1,4 @@
-"""The clocks of all machines of a run agree: a host's samples are cut at times of the machine of the testbed."""
+"""The clocks of all machines of a run agree: windows over a host's samples begin and end at times of the driver."""
 
 from collections.abc import Sequence
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from results.contract.manifest import NicMeasurement
 from results.contract.move import FlowKind, Move, flows_through, throttled_through
-from results.contract.texts import plural
+from results.contract.texts import counted, plural
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
@@ -62,8 +62,8 @@ def _control(control: ControlTransfer, move: Move, nics: tuple[NicMeasurement, .
         if observed > CONTROL_LEAST:
             verdict = "pass"
         elif room <= CONTROL_ROOM * CONTROL_LEAST:
-            parts = f"{plural(unlisted, 'partition')} besides {plural(listed, 'throttled one')}"
-            why = f"the NIC carries {rate(payload)}, no more for {parts}"
+            parts = f"{counted(unlisted, 'partition', 'gets')} no more next to {plural(listed, 'throttled one')}"
+            why = f"the NIC carries {rate(payload)}: {parts}"
         elif gap := gap_text(control.longest_gap_s):
             why = gap
         else:

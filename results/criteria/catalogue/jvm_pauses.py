@@ -1,4 +1,4 @@
-"""No broker stood still long enough to lower a rate by more than a rate may be lower, nor was its heap full."""
+"""No JVM of a broker paused long enough to lower a rate beyond its tolerance, and no heap was full."""
 
 from results.contract.texts import plural
 from results.contract.verdict import Finding, Verdict

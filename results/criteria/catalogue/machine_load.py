@@ -1,4 +1,4 @@
-"""The machine was busy and robbed of CPU time no more than a rate can stand."""
+"""The machine was not so busy, and lost not so much CPU time to other machines, that a rate would be lower."""
 
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move, has_move

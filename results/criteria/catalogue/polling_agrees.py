@@ -21,7 +21,7 @@ def _agrees(polled: PollAgreement, problem: str) -> Finding:
     )
     return finding(
         _name(polled),
-        "whatever clients were told, the controller had decided before",
+        "the controller had decided each answer before a client had it",
         verdict,
         problem or compared,
         observed=float(polled.unlike) if polled.answers else None,

@@ -97,7 +97,7 @@ def _judge(run: RunView) -> Finding:
         if received > most:
             verdict = "fail"
         elif most > FAR * again:
-            why += f", too little beside a bound of {size(most)}"
+            why += f", too little for a bound of {size(most)}"
         else:
             verdict = "pass"
     return finding(

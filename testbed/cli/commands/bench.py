@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def as_text(result: "BenchResult") -> str:
-    """Return a line for each figure with its times in seconds, the failures, and where the plays are kept."""
+    """Return a line for each figure with its times in seconds, the failures, and the store of the plays."""
     rows = [
         (
             row.figure.name,

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def as_text(finished: "SuiteResult") -> str:
-    """Return a line per case, the reason where it did not pass, the verdict, and the report's path."""
+    """Return a line per scenario, the reason where it did not pass, the verdict, and the report's path."""
     rows = [
         (outcome.ending.upper(), outcome.case, outcome.topology, f"{outcome.seconds:.0f} s", outcome.run_id or "")
         for outcome in finished.outcomes
@@ -93,7 +93,7 @@ def as_json(finished: "SuiteResult") -> str:
 
 
 def suites_table() -> str:
-    """Return a line per suite and profile: the number of cases, and their names."""
+    """Return a line per suite and profile: the number of scenarios, and their names."""
     from testbed.suites.suite import suites
 
     rows = [
@@ -101,4 +101,4 @@ def suites_table() -> str:
         for suite in suites().values()
         for profile, cases in suite.profiles.items()
     ]
-    return table(("SUITE", "PROFILE", "CASES", ""), rows)
+    return table(("SUITE", "PROFILE", "SCENARIOS", ""), rows)

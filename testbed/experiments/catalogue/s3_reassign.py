@@ -2,7 +2,8 @@
 
 All partitions move from A to B under load and without a throttle, on shaped NICs. Their logs are on A's disk, tiered
 (KIP-405: the object store has all but the last segments), or in AutoMQ's streams. The report compares the measured
-seconds with the article's formula, log size ÷ NIC. `testbed run s3-compare` runs all three storages.
+seconds with the article's formula, log size ÷ NIC. `testbed run s3-compare` runs it on each storage, AutoMQ
+only where the user supplies it.
 """
 
 from results.contract.relocation import STORAGES

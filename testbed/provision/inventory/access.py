@@ -1,4 +1,4 @@
-"""How the driver reaches a machine that exists: addresses and verified keys of the machine and of its jump host."""
+"""Access to a machine that exists: addresses and verified keys of the machine and of its jump host."""
 
 import threading
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""What a testbed has on machines that exist, found by its state: whether it still runs, and its removal."""
+"""The remains of a testbed on machines that exist, found by its state: whether it still runs, and their removal."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar

@@ -1,4 +1,4 @@
-"""What a machine that exists has, asked over SSH before anything is changed on it."""
+"""The survey of a machine that exists: what it has, read over SSH before anything is changed on it."""
 
 import json
 import socket

@@ -16,7 +16,7 @@ from testbed.reassignment.batching.step import Replicas, check_target
 from testbed.reassignment.batching.turn import ReassignmentState, Turn, min_insync, read_state, remaining, take_turn
 from testbed.reassignment.plan import Plan, PlanError, moves, refuse_log_dirs
 from testbed.reassignment.progress import already_moving, left_behind
-from testbed.throttle.configs import ThrottleError
+from testbed.throttle.configs import ListedReplicas, ThrottleError, unthrottled_partitions
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
 from testbed.throttle.recovery import RestoreError, RestoreResult
 from testbed.throttle.throttle import EventSink, Throttle
@@ -86,7 +86,7 @@ class LastSteps:
         return set(self._behind_since)
 
     def _add_listed(self, state: ReassignmentState) -> None:
-        """Record the listed steps: a resumed execution did not request those that are in flight."""
+        """Record the listed steps: a resumed execution did not request the ones in flight."""
         for tp, target in self._plan.targets.items():
             running = state.listed.get(tp)
             if running is None:
@@ -129,6 +129,8 @@ class Execution:
         """Whether the rate of the control is not in force everywhere yet."""
         self._gone: set[TopicPartition] = set()
         """The partitions that the last turn did not find."""
+        self._unthrottled: tuple[TopicPartition, ...] = ()
+        """The partitions that another client reassigned without the throttle when the last turn began."""
         self._all_moved_s: float | None = None
         """When a turn first found that only old replicas are left; None before."""
         self._min_insync = min_insync(admin, job.plan.topics())
@@ -279,6 +281,7 @@ class Execution:
             self._apply_control()
             state = self._state()
             self.throttle.admit(state.live)
+            self._name_unthrottled(state)
             held = "paused" if self._control.wish == "pause" else ""
             turn = take_turn(self._job.plan, state, self._control.limits, self._job.mode, held=held)
             if self._control.wish == "cancel":
@@ -286,6 +289,7 @@ class Execution:
                 return turn
             on_turn(turn)
             if turn.start:
+                self.throttle.extend(self._copies(state, turn), _IN_FORCE_S)
                 self._request_steps(state, turn)
             if turn.elect:
                 self._admin.elect_preferred(list(turn.elect))
@@ -315,6 +319,26 @@ class Execution:
             for tp, target in self._job.plan.targets.items()
             if tp in state.listed and not state.is_foreign(tp, target)
         ]
+
+    def _name_unthrottled(self, state: ReassignmentState) -> None:
+        """Name the partitions of the plan that another client reassigns with replicas that the throttle does not list.
+
+        The throttle lists every replica of the job's own steps, but leaves another client's copy to that client.
+        """
+        if self.throttle.throttle_bytes_per_s is None:
+            return
+        listed = {tp: running for tp, running in state.listed.items() if tp in self._job.plan.targets}
+        found = unthrottled_partitions(listed, ListedReplicas(self.throttle.lists)) if listed else ()
+        if found and found != self._unthrottled:
+            named = ", ".join(shortened(found, _SHOWN))
+            why = f"another client reassigns {named} with replicas that this throttle does not list"
+            self._on_event("note", "unthrottled", {"why": f"{why}; whether they are throttled is up to that client"})
+        self._unthrottled = found
+
+    def _copies(self, state: ReassignmentState, turn: Turn) -> list[PartitionMove]:
+        """Return the remaining moves of the partitions whose steps start, as the throttle lists them."""
+        targets = self._job.plan.targets
+        return [PartitionMove.between(tp, state.existing(tp), targets[tp]).in_steps() for tp in turn.start]
 
     def _request_steps(self, state: ReassignmentState, turn: Turn) -> None:
         """Request the steps. A step that the controller refuses is reported, and requested again after the others."""
@@ -382,7 +406,7 @@ class Execution:
         )
 
     def _is_removed(self, turn: Turn, state: ReassignmentState) -> bool:
-        """Return whether no broker outside its target has a replica of a moved partition. Name those that stay.
+        """Return whether no broker outside its target has a replica of a moved partition. Name the ones that stay.
 
         The former replicas are unknown: any broker may have had one.
         """

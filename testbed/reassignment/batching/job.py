@@ -7,8 +7,8 @@ Each job has a folder in ``moves/`` of the state folder. A job does not record i
 import contextlib
 import json
 import uuid
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -43,6 +43,11 @@ class JobControl:
     wish: Wish = "run"
 
 
+def unpaused(control: JobControl) -> JobControl:
+    """Return the control with which a paused job continues, or the same control if the job is not paused."""
+    return replace(control, wish="run") if control.wish == "pause" else control
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """The constant part of a job, and its owner: the process that drives it, or drove it.
@@ -75,7 +80,7 @@ class JobFolder:
 
     def write(self, job: Job, control: JobControl) -> None:
         """Write both files completely to disk; the job last, since its file makes the job exist."""
-        self.steer(job.id, control)
+        self._write_control(job.id, control)
         self.write_job(job)
 
     def write_job(self, job: Job) -> None:
@@ -84,9 +89,19 @@ class JobFolder:
         plain |= {"owner": asdict(job.owner), "plan": json.loads(job.plan.to_json())}
         _write(self.path / job.id / "job.json", plain)
 
-    def steer(self, job_id: str, control: JobControl) -> None:
-        """Write the control of a job."""
-        _write(self.path / job_id / "control.json", asdict(control))
+    def steer(self, job_id: str, change: Callable[[JobControl], JobControl]) -> JobControl:
+        """Write the control that ``change`` makes of the present one, and return it.
+
+        No other process writes or removes the control meanwhile. Raise `JobError` when the job has ended, or when a
+        cancelled job would get another control: a cancellation is final.
+        """
+        with self._held():
+            before = self.control(job_id)
+            control = change(before)
+            if before.wish == "cancel" and control != before:
+                raise JobError(f"reassignment {job_id} is being cancelled: nothing else can be changed")
+            self._write_control(job_id, control)
+        return control
 
     def read(self, job_id: str) -> Job:
         """Return a job. Raise `JobError` naming the file when it is unreadable."""
@@ -111,11 +126,13 @@ class JobFolder:
     def remove(self, job_id: str) -> None:
         """Remove a job that has ended; a missing one is not an error."""
         folder = self.path / job_id
-        if folder.is_dir():
+        if not folder.is_dir():
+            return
+        with self._held():
             for path in (folder / "job.json", folder / "control.json"):  # the job first: without it the control is void
                 for each in (path, *durable.temporaries(path)):
                     each.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # a command that steers the job now writes into the folder; that is void
+            with contextlib.suppress(OSError):  # a file of another program may be in the folder
                 folder.rmdir()
 
     def ids(self) -> list[str]:
@@ -146,6 +163,16 @@ class JobFolder:
                 f"the folders of the ended ones from {self.path}"
             )
         return mine[0]
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        """Hold the lock under which controls are changed and jobs removed. A process must not enter it twice."""
+        durable.make_folder(self.path, 0o700)
+        with durable.lock(self.path / "lock"):
+            yield
+
+    def _write_control(self, job_id: str, control: JobControl) -> None:
+        _write(self.path / job_id / "control.json", asdict(control))
 
     def _document(self, job_id: str, name: str) -> dict[str, Any]:
         path = self.path / job_id / name

@@ -151,7 +151,7 @@ def test_steered_while_it_runs(folders):
         moving = sum(s.state == "moving" for s in turn.partitions)
         seen.append((moving, admin.configs[ConfigResource.broker(1)][RATE]))
         if len(seen) == 5:
-            folders[0].steer(job.id, JobControl(BatchLimits(1, 6, 6), 2000))
+            folders[0].steer(job.id, lambda _: JobControl(BatchLimits(1, 6, 6), 2000))
 
     run.run(steer, interval_s=0.001, timeout_s=30)
     assert max(moving for moving, _ in seen[:5]) == 1
@@ -167,7 +167,7 @@ def test_paused_it_starts_nothing_until_it_may_go_on(folders):
     with pytest.raises(WaitTimeout):
         run.run(interval_s=0.001, timeout_s=0.05)
     assert not any(call == "alter_reassignments" for call, _ in admin.calls)
-    folders[0].steer(job.id, JobControl(BatchLimits()))
+    folders[0].steer(job.id, lambda _: JobControl(BatchLimits()))
     run.run(interval_s=0.001, timeout_s=30)
 
 
@@ -178,7 +178,7 @@ def test_cancelled_it_says_what_is_left_and_takes_the_throttle_away(folders):
 
     def cancel(turn):
         if sum(s.state == "done" for s in turn.partitions) >= 3:
-            folders[0].steer(job.id, JobControl(BatchLimits(1, 3, 2), 1000, "cancel"))
+            folders[0].steer(job.id, lambda _: JobControl(BatchLimits(1, 3, 2), 1000, "cancel"))
 
     end = run.run(cancel, interval_s=0.001, timeout_s=30)
     there = {t: p.replicas for t, p in admin.controller.partitions.items()}
@@ -353,7 +353,7 @@ def test_a_rate_steered_while_nobody_was_there_is_in_force_after_the_resume(fold
     run, job = execution(admin, plan, folders)
     run.begin(JobControl(BatchLimits(1, 3, 2), 1000))
     dead(*folders, job)
-    folders[0].steer(job.id, JobControl(BatchLimits(1, 3, 2), 5000))
+    folders[0].steer(job.id, lambda _: JobControl(BatchLimits(1, 3, 2), 5000))
     admin.configs[ConfigResource.broker(2)].pop(RATE)  # and somebody has taken one away
     again = Execution(admin, folders[0].read(job.id), *folders)
     again.resume()
@@ -458,9 +458,9 @@ def test_a_rate_that_a_dead_broker_cannot_take_stops_neither_the_move_nor_its_ca
     def steer(_turn):
         turns.append(admin.configs[ConfigResource.broker(1)][RATE])
         if len(turns) == 2:
-            folders[0].steer(job.id, JobControl(BatchLimits(1, 1, 1), 5000))
+            folders[0].steer(job.id, lambda _: JobControl(BatchLimits(1, 1, 1), 5000))
         if len(turns) == 5:
-            folders[0].steer(job.id, JobControl(BatchLimits(1, 1, 1), 5000, wish="cancel"))
+            folders[0].steer(job.id, lambda _: JobControl(BatchLimits(1, 1, 1), 5000, wish="cancel"))
 
     end = run.run(steer, interval_s=0.001, timeout_s=30)
     assert (end.cancelled, turns[0], turns[-1]) == (True, "1000", "5000")
@@ -482,9 +482,9 @@ def test_a_rate_that_failed_and_is_taken_back_is_in_force_again(folders):
         seen.append([admin.configs[ConfigResource.broker(b)][RATE] for b in range(1, 7)])
         if len(seen) == 3:
             refuse["left"] = 1
-            folders[0].steer(job.id, JobControl(BatchLimits(1, 1, 1), 5000))
+            folders[0].steer(job.id, lambda _: JobControl(BatchLimits(1, 1, 1), 5000))
         if len(seen) == 4:
-            folders[0].steer(job.id, JobControl(BatchLimits(1, 1, 1), 1000))
+            folders[0].steer(job.id, lambda _: JobControl(BatchLimits(1, 1, 1), 1000))
 
     admin.hook = silent
     run.run(steer, interval_s=0.001, timeout_s=30)
@@ -519,7 +519,7 @@ def test_what_a_user_steers_while_a_resume_waits_for_the_throttle_is_not_lost(fo
     steered, wait = JobControl(BatchLimits(1, 1, 1), 5000), again.throttle.wait_in_force
 
     def steer(*args, **more):
-        folders[0].steer(job.id, steered)
+        folders[0].steer(job.id, lambda _: steered)
         wait(*args, **more)
 
     again.throttle.wait_in_force = steer
@@ -538,7 +538,7 @@ def test_a_dead_job_is_cancelled_also_where_a_broker_does_not_apply_its_throttle
     control = JobControl(BatchLimits(1, 3, 2), 1000)
     run.begin(control)
     dead(*folders, job)
-    folders[0].steer(job.id, replace(control, wish="cancel"))
+    folders[0].steer(job.id, lambda now: replace(now, wish="cancel"))
     admin.deaf_brokers = frozenset({3})
     again = Execution(admin, folders[0].read(job.id), *folders)
     again.resume()
@@ -614,7 +614,7 @@ def test_a_step_that_ends_while_it_is_cancelled_is_no_failure(folders, name):
             raise ReassignmentError("cancel", {first: name}, len(args[0]))
 
     def steer(_turn):
-        folders[0].steer(job.id, JobControl(BatchLimits(1, 60, 60), 1000, wish="cancel"))
+        folders[0].steer(job.id, lambda _: JobControl(BatchLimits(1, 60, 60), 1000, wish="cancel"))
 
     admin.hook = ended
     assert run.run(steer, interval_s=0.001, timeout_s=30).cancelled
@@ -634,7 +634,7 @@ def test_a_cancel_leaves_the_reassignment_of_another_client_as_it_is(mode, folde
 
     def cancel(_turn):
         if tp(1) in admin.controller.seen().listed:
-            folders[0].steer(job.id, JobControl(BatchLimits(1), wish="cancel"))
+            folders[0].steer(job.id, lambda _: JobControl(BatchLimits(1), wish="cancel"))
 
     end = run.run(cancel, interval_s=0.001, timeout_s=10)
     assert (end.cancelled, end.left) == (True, plan)
@@ -670,9 +670,9 @@ def test_a_throttle_that_was_removed_in_part_is_whole_again_with_the_next_rate(f
         rates, lists = (admin.configs.get(each, {}) for each in (ConfigResource.broker(1), ConfigResource.topic("t")))
         seen.append((rates.get(RATE), len(lists)))
         if len(seen) == 2:
-            folders[0].steer(job.id, JobControl(BatchLimits(1, 1, 1), None))
+            folders[0].steer(job.id, lambda _: JobControl(BatchLimits(1, 1, 1), None))
         if len(seen) == 4:
-            folders[0].steer(job.id, JobControl(BatchLimits(1, 1, 1), rate))
+            folders[0].steer(job.id, lambda _: JobControl(BatchLimits(1, 1, 1), rate))
         if len(seen) == 6:
             admin.hook = lambda _call, _args: None
 
@@ -686,7 +686,7 @@ def test_a_resume_without_a_throttle_goes_on_where_a_broker_keeps_its_rate(folde
     run, job = execution(admin, plan, folders)
     run.begin(JobControl(BatchLimits(1, 3, 2), 1000))
     dead(*folders, job)
-    folders[0].steer(job.id, JobControl(BatchLimits(1, 3, 2), None))
+    folders[0].steer(job.id, lambda _: JobControl(BatchLimits(1, 3, 2), None))
     refused = keeping(admin, 6, times=3)
     again = Execution(admin, folders[0].read(job.id), *folders)
     again.resume()

@@ -1,9 +1,11 @@
+import threading
 from dataclasses import replace
 
 import pytest
 
+from results.contract import durable
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.batching.job import Job, JobControl, JobError, JobFolder
+from testbed.reassignment.batching.job import Job, JobControl, JobError, JobFolder, unpaused
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.plan import Plan
 
@@ -15,7 +17,7 @@ def test_a_job_is_read_as_it_was_written_and_steered_apart(tmp_path):
     job = replace(Job.new("b:9092", "cluster", "incremental", PLAN, "client.properties"), topic_ids={"t": "an id"})
     folder.write(job, JobControl(BatchLimits(1, 2, 3), 1000))
     assert folder.read(job.id) == job
-    folder.steer(job.id, JobControl(BatchLimits(partitions=9), None, "pause"))
+    folder.steer(job.id, lambda _: JobControl(BatchLimits(partitions=9), None, "pause"))
     assert folder.control(job.id) == JobControl(BatchLimits(partitions=9), None, "pause")
     assert folder.of_cluster("cluster") == job
     folder.remove(job.id)
@@ -74,3 +76,40 @@ def test_several_jobs_of_one_cluster_are_told_apart_by_the_user(tmp_path):
         folder.write(Job.new("b:9092", "c", "batched", PLAN), JobControl())
     with pytest.raises(JobError, match="several"):
         folder.of_cluster("c")
+
+
+def test_a_cancel_is_not_lost_where_another_command_changes_the_limits_at_the_same_time(tmp_path):
+    folder = JobFolder(tmp_path)
+    job = Job.new("b:9092", "c", "batched", PLAN)
+    folder.write(job, JobControl())
+    cancel = threading.Thread(target=lambda: folder.steer(job.id, lambda now: replace(now, wish="cancel")))
+
+    def narrow(now):
+        cancel.start()
+        with pytest.raises(BlockingIOError), durable.lock(tmp_path / "lock", wait=False):
+            pass
+        return replace(now, limits=BatchLimits(1))
+
+    assert folder.steer(job.id, narrow).wish == "run"
+    cancel.join()
+    assert folder.control(job.id) == JobControl(BatchLimits(1), None, "cancel")
+
+
+@pytest.mark.parametrize("change", [{"wish": "pause"}, {"wish": "run"}, {"limits": BatchLimits(1)}])
+def test_a_cancelled_job_takes_no_other_control(tmp_path, change):
+    folder = JobFolder(tmp_path)
+    job = Job.new("b:9092", "c", "batched", PLAN)
+    folder.write(job, JobControl(wish="cancel"))
+    with pytest.raises(JobError, match=f"{job.id} is being cancelled"):
+        folder.steer(job.id, lambda now: replace(now, **change))
+    assert folder.steer(job.id, unpaused) == folder.control(job.id) == JobControl(wish="cancel")
+
+
+def test_a_job_that_has_ended_is_not_steered(tmp_path):
+    folder = JobFolder(tmp_path)
+    job = Job.new("b:9092", "c", "batched", PLAN)
+    folder.write(job, JobControl())
+    folder.remove(job.id)
+    with pytest.raises(JobError, match="no stored reassignment"):
+        folder.steer(job.id, unpaused)
+    assert not (tmp_path / job.id).exists()

@@ -14,7 +14,7 @@ from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import Capability, require_of_running
 from testbed.kafka.types import is_internal
 from testbed.reassignment import planners
-from testbed.reassignment.batching.job import Job, JobControl, JobFolder
+from testbed.reassignment.batching.job import Job, JobControl, JobFolder, unpaused
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.plan import Plan, moves
 from testbed.throttle.configs import RATES
@@ -115,7 +115,7 @@ def _throttle(session: Session, values: Values) -> None:
     before = jobs.control(job.id)
     with session.testbed.admin() as admin:
         require_of_running(admin, [Capability.THROTTLES_REPLICATION], "a throttle")
-        jobs.steer(job.id, replace(before, throttle_bytes_per_s=rate))
+        jobs.steer(job.id, lambda control: replace(control, throttle_bytes_per_s=rate))
         if not session.is_carried_out(job):
             raise UsageError(
                 f"no process carries out the move of {', '.join(job.plan.topics())}: the throttle is stored, "
@@ -178,7 +178,7 @@ def _cancel(session: Session, values: Values) -> None:
 
 def _cancel_job(session: Session, job: Job) -> None:
     jobs = JobFolder()
-    jobs.steer(job.id, replace(jobs.control(job.id), wish="cancel"))  # first: a cancelled move waits for no throttle
+    jobs.steer(job.id, lambda control: replace(control, wish="cancel"))  # first: a cancelled move waits for no throttle
     _ensure_carried_out(session, job)
     what = f"the move of {', '.join(job.plan.topics())} to be cancelled"
     wait_for(jobs.ids, lambda ids: job.id not in ids, _STEERED_S, _LOOK_S, what)
@@ -191,16 +191,13 @@ def _cancel_job(session: Session, job: Job) -> None:
 
 
 def _pause(session: Session, _values: Values) -> None:
-    job, jobs = _stored(session), JobFolder()
-    jobs.steer(job.id, replace(jobs.control(job.id), wish="pause"))
+    JobFolder().steer(_stored(session).id, lambda control: replace(control, wish="pause"))
     session.say("no further step begins; what is in flight goes on; `resume` continues")
 
 
 def _resume(session: Session, _values: Values) -> None:
-    job, jobs = _stored(session), JobFolder()
-    control = jobs.control(job.id)
-    if control.wish == "pause":
-        jobs.steer(job.id, replace(control, wish="run"))
+    job = _stored(session)
+    JobFolder().steer(job.id, unpaused)
     _ensure_carried_out(session, job)
     session.say(f"the move of {', '.join(job.plan.topics())} continues")
 
