@@ -38,7 +38,7 @@ def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Mov
     else:
         verdict = "pass"
         fewest = min(q.polls for q in sides)
-        observed = f"{asked} in all {fewest} polls"
+        observed = f"{asked} in all {plural(fewest, 'poll')}"
         why = "every poll of leader and follower quota says so, and that every listed replica is in its list"
     return finding(
         "quota-in-force",
