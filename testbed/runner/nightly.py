@@ -137,7 +137,7 @@ def require_same(campaign_id: str, wanted: NightRequest) -> None:
     if wanted.suite is not None:
         here = {case.name for case in find_suite(wanted.suite).cases(wanted.profile or first.profile, wanted.only)}
     if here and here != there:
-        said.append(f"cases: {', '.join(sorted(there))} there, {', '.join(sorted(here))} here")
+        said.append(f"scenarios: {', '.join(sorted(there))} there, {', '.join(sorted(here))} here")
     if said:
         raise UsageError(
             f"night {campaign_id} is another one; leave out what differs, or begin a new one:\n  " + "\n  ".join(said)

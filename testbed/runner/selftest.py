@@ -161,7 +161,7 @@ def plan(asked: SelftestRequest) -> tuple[list[Variant], list[VariantGroup]]:
     if asked.history is not None and asked.by != NIGHTS:
         raise UsageError(f"--history is of --by {NIGHTS}; --by {asked.by} has none")
     if asked.cases and asked.by not in (BRIEF, NIGHTS):
-        raise UsageError(f"--case chooses scenarios of the suite brief; --by {asked.by} runs none")
+        raise UsageError(f"--scenario chooses scenarios of the suite brief; --by {asked.by} runs none")
     requests = {text: [parse_defect(each) for each in together(text)] for text in texts(asked.defects)}
     broken = [(text, first.defect.shown_by) for text, (first, *_others) in requests.items()]
     if asked.by == RUN:
