@@ -20,9 +20,9 @@ from results.series.calculator import FEWEST_AFTER
 from testbed.errors import UsageError
 from testbed.experiments.runner import Progress
 from testbed.runner.campaign import NIGHTLY, Campaign, lasting_kafka, new_campaign
+from testbed.runner.campaign_run import CampaignResult, NeedlessSlots, run_campaign
 from testbed.runner.comparison import not_made
 from testbed.runner.journal import CampaignState, RunDone, stored
-from testbed.runner.run import CampaignResult, NeedlessSlots, run_campaign
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import Resolved, Variant, of_case, resolve
 from testbed.suites.suite import Case, find_suite
