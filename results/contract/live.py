@@ -1,4 +1,4 @@
-"""The findings of a run about its live load: whether it kept its rate, and the audit of its records."""
+"""The findings of a run about its live load: whether it sustained its rate, and the audit of its records."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ brokers accept less than the declared rate."""
 
 @dataclass(frozen=True, slots=True)
 class LoadProcess:
-    """One process of the load. `declared` and the counts are records; `held` says whether it kept its rate.
+    """One process of the load. `declared` and the counts are records; `held` says whether it sustained its rate.
 
     `why` says how it did not; `cpu_cores` is what the process itself took, None where it was not measured.
     A consumer has no `acked`, `failed` or `in_doubt`. `kept_waiting` says of a producer that did not keep its rate that

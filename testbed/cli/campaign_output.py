@@ -15,11 +15,11 @@ from results.verdicts import EXIT
 from testbed.cli.output import timed_progress
 from testbed.errors import UsageError
 from testbed.runner.campaign import Campaign
+from testbed.runner.campaign_run import CampaignResult, run_campaign
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, VariantRow
 from testbed.runner.execution import parse_budget
 from testbed.runner.journal import stored
 from testbed.runner.named_comparisons import COMMAND
-from testbed.runner.run import CampaignResult, run_campaign
 from testbed.runner.variant import differing
 
 T = TypeVar("T")

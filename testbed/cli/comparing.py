@@ -8,9 +8,9 @@ from results.report.sweep import growth
 from testbed.cli import campaign_output
 from testbed.errors import UsageError
 from testbed.runner.campaign import new_campaign
+from testbed.runner.campaign_run import CampaignResult
 from testbed.runner.named_comparisons import COMMAND, NamedComparison
 from testbed.runner.report import sweep_page, write_sweep
-from testbed.runner.run import CampaignResult
 
 OPTIONS = ("repeats", "seed", "budget", "resume")
 """Options that a single run does not have."""

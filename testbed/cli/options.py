@@ -25,9 +25,10 @@ def add_earlier(
     option: str,
     dest: str,
     parse: Callable[[str], object] = str,
+    action: str = "store",
 ) -> None:
-    """Accept an option's earlier name, which no help shows any more; `dest` is that of the option."""
-    parser.add_argument(option, dest=dest, type=parse, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    """Accept an option's earlier name, which no help shows any more; `dest` and `action` are those of the option."""
+    parser.add_argument(option, dest=dest, type=parse, action=action, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 def add_kafka(parser: argparse.ArgumentParser, default: str) -> None:

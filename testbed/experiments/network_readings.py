@@ -16,7 +16,7 @@ from testbed.network.announcements import ADDRESS, DOWN, MTU, OFFLOAD, ROUTES
 from testbed.network.apply import FABRIC, link_differences
 from testbed.network.fabric import Shaped, fabric_devices, port, shaped_devices
 from testbed.network.measure import settled, wait_idle
-from testbed.network.watch import RULES, DeviceChange
+from testbed.network.shaping_watch import RULES, DeviceChange
 from testbed.owner import Owner
 from testbed.probes.brokers import nic_measurements
 from testbed.provision.testbed import Testbed

@@ -155,7 +155,7 @@ def ducktape_options(
                 raise UsageError(f"{option} {text}: not JSON: {error}") from error
             if not isinstance(found, dict):
                 raise UsageError(f'{option} {text}: a JSON object is expected, such as {{"bounce_brokers": false}}')
-    for option, number in (("--repeat", repeat), ("--max-parallel", max_parallel)):
+    for option, number in (("--repeats", repeat), ("--max-parallel", max_parallel)):
         if number is not None and number < 1:
             raise UsageError(f"{option} {number}: 1 or more are allowed")
     options = ["--max-parallel", str(max_parallel)]

@@ -10,8 +10,8 @@ from testbed.hosts.host import in_parallel
 from testbed.network.addresses import AddressPlan
 from testbed.network.apply import Place, make_fabric
 from testbed.network.overlay import HERE, Overlay
+from testbed.network.shaping_watch import ShapingWatch, TrafficControlWatch
 from testbed.network.underlay import measure_paths, require_packets, require_paths
-from testbed.network.watch import ShapingWatch, TrafficControlWatch
 from testbed.provision.containers import ContainerSpec, Engine, Labels
 from testbed.provision.copied_files import CopiedFiles
 from testbed.provision.engines import EngineGroup

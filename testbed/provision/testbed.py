@@ -21,7 +21,7 @@ from testbed.network.kernel import lacking_capabilities
 from testbed.network.measure import LinkDirection, LinkRate, measure, measure_uplinks
 from testbed.network.namespaces import network_of
 from testbed.network.overlay import HERE, fabric_place, machines_of
-from testbed.network.watch import ShapingWatch
+from testbed.network.shaping_watch import ShapingWatch
 from testbed.objectstore import ObjectStore
 from testbed.owner import Owner
 from testbed.provision import membership, serving

@@ -20,9 +20,9 @@ from results.series.calculator import FEWEST_AFTER
 from testbed.errors import UsageError
 from testbed.experiments.runner import Progress
 from testbed.runner.campaign import NIGHTLY, Campaign, lasting_kafka, new_campaign
+from testbed.runner.campaign_run import CampaignResult, NeedlessSlots, run_campaign
 from testbed.runner.comparison import not_made
 from testbed.runner.journal import CampaignState, RunDone, stored
-from testbed.runner.run import CampaignResult, NeedlessSlots, run_campaign
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import Resolved, Variant, of_case, resolve
 from testbed.suites.suite import Case, find_suite
@@ -137,7 +137,7 @@ def require_same(campaign_id: str, wanted: NightRequest) -> None:
     if wanted.suite is not None:
         here = {case.name for case in find_suite(wanted.suite).cases(wanted.profile or first.profile, wanted.only)}
     if here and here != there:
-        said.append(f"cases: {', '.join(sorted(there))} there, {', '.join(sorted(here))} here")
+        said.append(f"scenarios: {', '.join(sorted(there))} there, {', '.join(sorted(here))} here")
     if said:
         raise UsageError(
             f"night {campaign_id} is another one; leave out what differs, or begin a new one:\n  " + "\n  ".join(said)

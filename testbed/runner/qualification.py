@@ -36,6 +36,7 @@ from testbed.runner.campaign import (
     require_comparable,
     require_enough_pairs,
 )
+from testbed.runner.campaign_run import run_campaign
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression
 from testbed.runner.pairing import by_group
 from testbed.runner.qualification_plan import (
@@ -51,7 +52,6 @@ from testbed.runner.qualification_plan import (
     versions,
 )
 from testbed.runner.qualification_scope import PAIRS, QualificationScope
-from testbed.runner.run import run_campaign
 from testbed.runner.variant import resolve
 from testbed.runner.version_results import cells_of, needless_slot, of_group
 

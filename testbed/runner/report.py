@@ -8,8 +8,8 @@ from results.contract import durable
 from results.report.sweep import SweepPage, render_sweep
 from testbed.paths import reports_dir
 from testbed.runner.campaign import Campaign
+from testbed.runner.campaign_run import CampaignResult
 from testbed.runner.named_comparisons import COMMAND, named_comparisons
-from testbed.runner.run import CampaignResult
 from testbed.runner.variant import differing
 
 

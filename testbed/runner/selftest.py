@@ -15,11 +15,11 @@ from testbed.experiments.runner import Progress
 from testbed.experiments.spark import spark_session
 from testbed.paths import data_dir
 from testbed.runner.campaign import SELFTEST, Campaign, VariantGroup, default_measures, new_campaign
+from testbed.runner.campaign_run import run_campaign
 from testbed.runner.detection import HISTORY, DefectDetection, detections, qualifies, runs_suite, with_causes
 from testbed.runner.journal import CampaignState
 from testbed.runner.qualification import causes_in
 from testbed.runner.replayed_nights import night_changes
-from testbed.runner.run import run_campaign
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import Variant, of_case
 from testbed.runner.version_results import needless_slot
@@ -161,7 +161,7 @@ def plan(asked: SelftestRequest) -> tuple[list[Variant], list[VariantGroup]]:
     if asked.history is not None and asked.by != NIGHTS:
         raise UsageError(f"--history is of --by {NIGHTS}; --by {asked.by} has none")
     if asked.cases and asked.by not in (BRIEF, NIGHTS):
-        raise UsageError(f"--case chooses scenarios of the suite brief; --by {asked.by} runs none")
+        raise UsageError(f"--scenario chooses scenarios of the suite brief; --by {asked.by} runs none")
     requests = {text: [parse_defect(each) for each in together(text)] for text in texts(asked.defects)}
     broken = [(text, first.defect.shown_by) for text, (first, *_others) in requests.items()]
     if asked.by == RUN:

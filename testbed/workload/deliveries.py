@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from results.contract.live import LiveDeliveries
 from testbed.workload.audit import Audit
-from testbed.workload.delivered import Delivered, Remainder, SessionBegin
 from testbed.workload.delivered_spans import FLAWS, UNORDERED, DeliveredSpan
+from testbed.workload.delivery_reports import Delivered, Remainder, SessionBegin
 from testbed.workload.records import Flaw, Where, WrittenRecords, preloader
 from testbed.workload.spans import Span, common, count, less, merged
 

@@ -8,8 +8,8 @@ from typing import Any
 from results.contract.live import BEHIND_S, LiveAudit, LiveLoad, LoadProcess
 from results.contract.schema import Sample
 from testbed.workload.audit import Audit, ProducerAudit
-from testbed.workload.delivered import Delivered
 from testbed.workload.deliveries import compare
+from testbed.workload.delivery_reports import Delivered
 from testbed.workload.records import AckedRun, Where, WrittenRecords
 from testbed.workload.spans import Span
 from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec

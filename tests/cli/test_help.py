@@ -17,6 +17,7 @@ OTHER_VALUES = {
     "--set": {"NAME=VALUE,…"},
     "--out": {"FILE"},
     "--resume": {"DIR"},
+    "--scenario": {"SUITE/NAME"},
 }
 """Options whose value is another one in some commands: a list, a file instead of a folder, or another thing."""
 UNCLEAR = ("may be repeated", "go on with", "look to look", "so often", "so long", "put back", "mend", "series of runs")
@@ -62,21 +63,32 @@ def test_an_option_has_one_word_for_its_value():
 
 
 @pytest.mark.parametrize(
-    ("line", "dest", "value"),
+    ("line", "option", "earlier", "value"),
     [
-        ("throttle estimate --bootstrap b:9092 --plan p --rate 1MB/s {} 3s", "measure_for", "3s"),
-        ("capture seen --bootstrap b:9092 {} 3s", "measure_for", "3s"),
-        ("kafkatest checkout {} 3", "host_count", 3),
-        ("results export run {} run.tar", "out", Path("run.tar")),
+        ("throttle estimate --bootstrap b:9092 --plan p --rate 1MB/s {} 3s", "--measure-for", "--measure", "3s"),
+        ("capture seen --bootstrap b:9092 {} 3s", "--measure-for", "--measure", "3s"),
+        ("kafkatest checkout {} 3", "--host-count", "--hosts", 3),
+        ("kafkatest checkout {} 3", "--repeats", "--repeat", 3),
+        ("replay move-before-quota {} 3", "--repeats", "--repeat", 3),
+        ("results export run {} run.tar", "--out", "--to", Path("run.tar")),
+        ("suite kip73 {0} two-node {0} stuck", "--scenario", "--only", ["two-node", "stuck"]),
+        ("nightly {0} move {0} add", "--scenario", "--case", ["move", "add"]),
+        ("selftest {0} move {0} add", "--scenario", "--case", ["move", "add"]),
     ],
 )
-def test_an_option_that_got_another_name_has_its_earlier_one_still(line, dest, value):
-    names = {"measure_for": ("--measure-for", "--measure"), "host_count": ("--host-count", "--hosts")}
+def test_an_option_that_got_another_name_has_its_earlier_one_still(line, option, earlier, value):
     name, *words = line.split()
     (command,) = [each for each in commands() if each.name == name]
-    for option in names.get(dest, ("--out", "--to")):
-        args = parser_of(command).parse_args([option if word == "{}" else word for word in words])
+    dest = option.removeprefix("--").replace("-", "_")
+    for given in (option, earlier):
+        args = parser_of(command).parse_args([word.format(given) for word in words])
         assert getattr(args, dest) == value
+
+
+def test_an_option_and_its_earlier_name_in_one_line_name_both_scenarios():
+    (suite,) = [command for command in commands() if command.name == "suite"]
+    args = parser_of(suite).parse_args(["kip73", "--only", "two-node", "--scenario", "stuck"])
+    assert args.scenario == ["two-node", "stuck"]
 
 
 def test_what_an_option_is_called_now_is_all_that_help_shows(capsys):

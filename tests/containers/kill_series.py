@@ -90,7 +90,7 @@ class Series:
         elif command == "replay":
             yield ("replay", "throttle-removed-early"), ""
         elif command == "nightly":
-            yield ("nightly", "--suite", "brief", "--case", "move", "--out", str(self._folder / "night")), ""
+            yield ("nightly", "--suite", "brief", "--scenario", "move", "--out", str(self._folder / "night")), ""
         elif command == "import":
             shutil.rmtree(data_dir() / "store", ignore_errors=True)
             yield ("results", "import", str(self._runs())), ""

@@ -9,7 +9,7 @@ from tests.nights.replayed import History
 
 # A history of ten runs, then up to three on each slowed machine: forty minutes.
 pytestmark = [pytest.mark.containers, pytest.mark.spark, pytest.mark.alone, pytest.mark.nightly]
-NIGHT = ("nightly", "--suite", "brief", "--case", "unthrottled")
+NIGHT = ("nightly", "--suite", "brief", "--scenario", "unthrottled")
 HISTORY_S, NIGHT_S = 1500, 900
 
 

@@ -42,7 +42,7 @@ def suite_testbeds():
 def test_the_smoke_profile_passes_and_leaves_report_runs_and_nothing_else(tmp_path, suite, only):
     """All but one of its cases pass; the machine may make one inconclusive, with the reason."""
     words = ["suite", suite, "--profile", "smoke", "--retry-noisy", "1", "--out", str(tmp_path / "out"), "--json"]
-    told = cli(*words, *(word for name in only for word in ("--only", name)), timeout_s=1500)
+    told = cli(*words, *(word for name in only for word in ("--scenario", name)), timeout_s=1500)
     print(told.stderr)
     document = json.loads(told.stdout)
     smoke = [case.name for case in find_suite(suite).cases("smoke")]
@@ -73,7 +73,7 @@ def test_the_smoke_profile_passes_and_leaves_report_runs_and_nothing_else(tmp_pa
 def started(out, *words):
     command = [sys.executable, "-m", "testbed.cli.main", "suite", "kip73", "--profile", "smoke", "--out", str(out)]
     return subprocess.Popen(
-        [*command, "--only", "two-node", "--json", *words],
+        [*command, "--scenario", "two-node", "--json", *words],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -13,7 +13,7 @@ import pytest
 
 from testbed.network.apply import read_shape
 from testbed.network.root_container import RootContainer
-from testbed.network.watch import TrafficControlWatch
+from testbed.network.shaping_watch import TrafficControlWatch
 from testbed.provision.containers import ROLE, Engine
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed

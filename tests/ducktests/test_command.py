@@ -28,7 +28,7 @@ def folders(tmp_path, monkeypatch):
     [
         (["kip7"], "no suite 'kip7'; there are"),
         (["kip73", "--profile", "nightly"], "profile 'nightly': suite kip73 has smoke, ci, release"),
-        (["kip73", "--only", "two-nod"], "did you mean two-node?"),
+        (["kip73", "--scenario", "two-nod"], "did you mean two-node?"),
         (["kip73", "--store", "ftp://x/y"], "scheme 'ftp' is not known"),
     ],
 )
@@ -109,7 +109,7 @@ def test_a_run_that_spark_does_not_confirm_fails_the_suite_and_loses_no_report(m
     monkeypatch.setattr(module.sessions, "run", ended(["pass"], run_id=run_id))
     monkeypatch.setattr("results.spark.session.session", contextlib.nullcontext)
     monkeypatch.setattr(module, "confirm", fail)
-    words = ["--only", "two-node", "--profile", "smoke", "--store", store.location, "--out", str(tmp_path / "out")]
+    words = ["--scenario", "two-node", "--profile", "smoke", "--store", store.location, "--out", str(tmp_path / "out")]
     assert main(["suite", "kip73", *words]) == 1
     told = capsys.readouterr().out
     assert re.search("problem: the runs were not judged again: .*it judges otherwise", told)

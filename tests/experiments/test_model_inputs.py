@@ -15,7 +15,7 @@ from testbed.kafka.types import TopicPartition
 from testbed.topology import loads
 from testbed.workload import replica_logs
 from testbed.workload.audit import Audit, ProducerAudit
-from testbed.workload.delivered import Delivered
+from testbed.workload.delivery_reports import Delivered
 from testbed.workload.outcome import ProcessReports, WorkloadResult
 from testbed.workload.records import Fill, Recipe
 from testbed.workload.spec import ConsumerSpec

@@ -16,7 +16,7 @@ from testbed.experiments.network_readings import (
 )
 from testbed.network.apply import NetworkError
 from testbed.network.fabric import shaped_devices
-from testbed.network.watch import DeviceChange
+from testbed.network.shaping_watch import DeviceChange
 from testbed.topology.find import find
 
 TWO = {(each.host or "", each.device): each for each in shaped_devices(find("two-brokers"))}

@@ -61,7 +61,7 @@ def test_every_mistake_of_a_file_is_shown_with_its_place(capsys, tmp_path):
         (["replay", "move-before-quota", "--set", "throttle=5"], "5 has no unit"),
         (["replay", "move-before-quota", "--seed", "-1"], "allowed: 0 or more"),
         (["replay", "move-before-quota", "--dry-run", "--json"], "--dry-run prints text"),
-        (["replay", "move-before-quota", "--repeat", "0"], "allowed: 1 or more"),
+        (["replay", "move-before-quota", "--repeats", "0"], "allowed: 1 or more"),
     ],
 )
 def test_refusals_say_what_is_allowed(words, shown, capsys):
@@ -85,7 +85,7 @@ def test_several_replays_have_a_table_of_what_failed_how_often(capsys, monkeypat
         return ReplayResult("r", "incident-x", request.incident.variant, verdict, (found,), deviation, where, "store")
 
     monkeypatch.setattr("testbed.incidents.replay.replay", replay)
-    assert main(["replay", "move-before-quota", "--repeat", "3"]) == 1
+    assert main(["replay", "move-before-quota", "--repeats", "3"]) == 1
     shown = capsys.readouterr().out
     assert "2 of 3 replays as the file expects" in shown
     assert re.search(r"rate +2 +1 +0 +9 % to 99 %", shown), shown

@@ -23,8 +23,8 @@ from testbed.network.apply import link_ends
 from testbed.network.fabric import shaped_devices
 from testbed.network.machine_shaping import foreign_shaping, ingress_device, shaping_lines, without_own
 from testbed.network.shape import Shape
+from testbed.network.shaping_watch import DeviceChange, change_of_line
 from testbed.network.transfers import FABRIC, transfers
-from testbed.network.watch import DeviceChange, change_of_line
 from testbed.objectstore import server
 from testbed.provision.inventory import access as accesses
 from testbed.provision.inventory import survey as surveys

@@ -2,7 +2,7 @@ import contextlib
 
 import pytest
 
-from testbed.runner import run as module
+from testbed.runner import campaign_run as module
 from tests.runner.fakes import FakeExecutor
 
 

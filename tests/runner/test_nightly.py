@@ -112,7 +112,7 @@ def test_a_night_tells_of_its_own_scenarios_and_of_all_since_it_was_begun(doors,
 
     monkeypatch.setattr(nights, "_night", judged)
     asked = ["nightly", "--suite", "brief", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "out")]
-    assert main([*asked, "--case", "move", "--case", "add"]) == 2
+    assert main([*asked, "--scenario", "move", "--scenario", "add"]) == 2
     [made] = seen
     wanted = [case for case in find_suite("brief").cases("ci") if case.name in ("move", "add")]
     assert len(made.scenarios) == len(wanted) == 2
@@ -131,8 +131,8 @@ def test_a_night_is_not_gone_on_with_as_another_one(doors, tmp_path, monkeypatch
     capsys.readouterr()
     for wrong, why in (
         (["--kafka", "4.2.1"], "kafka: 4.3.1 there, 4.2.1 here"),
-        (["--suite", "kip455"], "cases: add, "),
-        (["--case", "move"], "cases: add, "),
+        (["--suite", "kip455"], "scenarios: add, "),
+        (["--scenario", "move"], "scenarios: add, "),
         (["--repeats", "5"], "repeats: 1 there, 5 here"),
         (["--store", str(tmp_path / "other")], "store: "),
     ):
@@ -143,7 +143,7 @@ def test_a_night_is_not_gone_on_with_as_another_one(doors, tmp_path, monkeypatch
 def test_json_says_where_the_report_is_and_whether_the_night_is_whole(doors, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(nights, "_night", lambda *_args: (Night((), {}), []))
     out = tmp_path / "out"
-    asked = ["nightly", "--suite", "brief", "--case", "move", "--store", str(tmp_path / "store"), "--out", str(out)]
+    asked = ["nightly", "--suite", "brief", "--scenario", "move", "--store", str(tmp_path / "store"), "--out", str(out)]
     assert main([*asked, "--json"]) == 2
     document = json.loads(capsys.readouterr().out)
     assert (document["night"], document["complete"], document["ended"]) == (known()[0], True, "all runs are made")
@@ -154,7 +154,7 @@ def test_a_resumed_night_does_not_name_the_missing_software_of_another_suite(doo
     monkeypatch.setattr(nights, "_night", lambda *_args: (Night((), {}), []))
     monkeypatch.setattr(nightly, "SUITE", "s3")  # the suite without another request
     monkeypatch.delenv(VARIABLE, raising=False)
-    asked = ["nightly", "--suite", "brief", "--case", "move", "--store", str(tmp_path / "store")]
+    asked = ["nightly", "--suite", "brief", "--scenario", "move", "--store", str(tmp_path / "store")]
     assert main(asked) == 2
     capsys.readouterr()
     assert main(["nightly", "--resume", known()[0]]) == 2
@@ -193,7 +193,7 @@ def test_a_night_that_cannot_be_judged_now_says_how_it_is_later(doors, tmp_path,
 
     monkeypatch.setattr(nights, "_night", locked)
     asked = ["nightly", "--suite", "brief", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "out")]
-    assert main([*asked, "--case", "move"]) == 70
+    assert main([*asked, "--scenario", "move"]) == 70
     told = capsys.readouterr().err
     assert "the store is being compacted; the night's runs are in the store, and `testbed nightly --resume " in told
 

@@ -15,9 +15,9 @@ from results.compare.qualification import CERTAIN
 from results.criteria.findings import finding
 from testbed.cli.main import main
 from testbed.errors import KafkaStuck, SoftwareError, TestbedError, UsageError
+from testbed.runner import campaign_run as run_module
 from testbed.runner import qualification as qualified
 from testbed.runner import qualification_plan as planned
-from testbed.runner import run as run_module
 from testbed.runner.campaign import Campaign, VariantGroup, new_campaign
 from testbed.runner.journal import CampaignJournal, RunDone, known, opened
 from testbed.runner.qualification_plan import command, kind_of, permanent, plan, scenario_of, version_of

@@ -12,7 +12,7 @@ from results.spark.session import SparkMissing
 from testbed.errors import TestbedError
 from testbed.experiments import runner
 from testbed.experiments.runner import RunRequest
-from testbed.runner import run as module
+from testbed.runner import campaign_run as module
 from testbed.runner import suite
 from testbed.runner.case import CaseOutcome
 from testbed.runner.journal import RunDone, created, known

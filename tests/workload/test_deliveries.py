@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.workload.audit import Audit, ProducerAudit
-from testbed.workload.delivered import Delivered
 from testbed.workload.delivered_spans import UNORDERED, DeliveredSpan, rows_of, unreadable_row
 from testbed.workload.deliveries import compare
+from testbed.workload.delivery_reports import Delivered
 from testbed.workload.records import Fill, Flaw, Recipe, WrittenRecords, inspect
 
 PAYLOADS = Recipe(48, 3).payloads()

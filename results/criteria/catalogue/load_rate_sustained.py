@@ -43,7 +43,7 @@ def _held(host: str | None, verdict: Verdict, observed: float | None, why: str, 
 
 CRITERION = Criterion(
     name="load-rate-sustained",
-    title="The load kept its rate",
+    title="The load sustained its rate",
     section=PRECONDITIONS,
     judge=lambda run: judge_load_held(run.manifest.facts.live),
     needs=lambda run: run.loaded,

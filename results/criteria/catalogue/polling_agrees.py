@@ -52,7 +52,7 @@ def _excuses(run: RunView, precondition: str, failed: Finding) -> bool:
 
 CRITERION = Criterion(
     name="polling-agrees",
-    title="Clients were told what the controller decided",
+    title="Clients get only what the controller decided",
     section=FACTS,
     judge=_agreements,
     needs=has_steps,

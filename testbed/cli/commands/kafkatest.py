@@ -34,7 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parameters", metavar="JSON", help="only tests with these arguments, as for ducktape")
     add_repeatable(parser, "--exclude", "TEST", "leave this test out; repeatable")
     parser.add_argument("--globals", metavar="JSON", help="ducktape's globals, which the tests read")
-    parser.add_argument("--repeat", metavar="N", type=int, help="run each test N times")
+    parser.add_argument("--repeats", metavar="N", type=int, help="run each test N times")
+    add_earlier(parser, "--repeat", "repeats", int)
     parser.add_argument("--max-parallel", metavar="N", type=int, default=1, help="tests at the same time (default: 1)")
     parser.add_argument("--python", metavar="PATH", help="the Python for the tests' own environment")
     parser.add_argument(
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     options = ducktape_options(
         parameters=args.parameters,
         globals_=args.globals,
-        repeat=args.repeat,
+        repeat=args.repeats,
         max_parallel=args.max_parallel,
     )
     request = KafkatestRequest(

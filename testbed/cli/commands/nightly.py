@@ -3,13 +3,14 @@
 import argparse
 from pathlib import Path
 
-from testbed.cli.options import add_campaign, add_formats, add_judging, add_kafka, add_repeatable
+from testbed.cli.options import add_campaign, add_earlier, add_formats, add_judging, add_kafka, add_repeatable
 from testbed.cli.output import require_writable, timed_progress
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", metavar="SUITE", help="the suite; `testbed suite` lists them (default: kip73)")
-    add_repeatable(parser, "--case", "NAME", "only this scenario; repeatable")
+    add_repeatable(parser, "--scenario", "NAME", "only this scenario; repeatable")
+    add_earlier(parser, "--case", "scenario", action="append")
     add_kafka(parser, "the topologies'")
     parser.add_argument(
         "--repeats",
@@ -47,7 +48,9 @@ def run(args: argparse.Namespace) -> int:
 
     budget_s = parse_budget(args.budget)
     require_writable(args.junit, args.out and args.out / "index.html")
-    wanted = NightRequest(args.suite, tuple(args.case), args.profile, args.kafka, args.repeats, args.seed, args.store)
+    wanted = NightRequest(
+        args.suite, tuple(args.scenario), args.profile, args.kafka, args.repeats, args.seed, args.store
+    )
     progress = timed_progress()
     with store_errors():
         asked = None if args.resume else new_night(wanted)

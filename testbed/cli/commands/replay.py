@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from results.render import document, table
-from testbed.cli.options import add_repeatable
+from testbed.cli.options import add_earlier, add_repeatable
 from testbed.cli.output import timed_progress
 from testbed.errors import UsageError
 from testbed.units import format_byte_rate, format_size
@@ -28,8 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--kafka", metavar="VERSION", help="a release, a tarball or a build's path, instead of the file's"
     )
     parser.add_argument(
-        "--repeat", type=int, default=1, metavar="N", help="number of replays, each with its own verdict (default: 1)"
+        "--repeats", type=int, default=1, metavar="N", help="number of replays, each with its own verdict (default: 1)"
     )
+    add_earlier(parser, "--repeat", "repeats", int)
     parser.add_argument("--on", metavar="NAME", help="a testbed that is up with the incident's topology; it stays up")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -55,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.seed < 0:
         raise UsageError(f"--seed {args.seed}: allowed: 0 or more")
-    if args.repeat < 1:
-        raise UsageError(f"--repeat {args.repeat}: allowed: 1 or more")
+    if args.repeats < 1:
+        raise UsageError(f"--repeats {args.repeats}: allowed: 1 or more")
     if args.dry_run and args.json:
         raise UsageError("--dry-run prints text; leave --json out")
     file = find(args.incident, _varied(args.set))
@@ -73,14 +74,14 @@ def run(args: argparse.Namespace) -> int:
 
     request = ReplayRequest(file.variant(args.variant or "broken"), args.seed, args.on, args.store)
     progress, results = timed_progress(), []
-    for _number in range(args.repeat):
+    for _number in range(args.repeats):
         results.append(replay(request, progress))
         if not args.json:
             # Each at once: several replays take minutes.
             print(_as_text(results[-1]), flush=True)
     if args.json:
-        print(document(_document(results[0]) if args.repeat == 1 else _document_of_several(results)))
-    elif args.repeat > 1:
+        print(document(_document(results[0]) if args.repeats == 1 else _document_of_several(results)))
+    elif args.repeats > 1:
         print("\n" + _summary(results))
     return EXIT[overall(results)]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from results.render import NOTHING, Code, document, markdown_table, table
-from testbed.cli.options import add_kafka, add_repeatable
+from testbed.cli.options import add_earlier, add_kafka, add_repeatable
 from testbed.cli.output import require_writable, timed_progress, write
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=WAYS,
         help="what must find it: one run, suite brief, pairs, nights of brief, or a qualification (default: run)",
     )
-    add_repeatable(parser, "--case", "NAME", "of suite brief: only this scenario; repeatable")
+    add_repeatable(parser, "--scenario", "NAME", "of suite brief: only this scenario; repeatable")
+    add_earlier(parser, "--case", "scenario", action="append")
     parser.add_argument(
         "--repeats",
         type=int,
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         repeats=args.repeats,
         healthy=args.healthy,
         history=args.history,
-        cases=tuple(args.case),
+        cases=tuple(args.scenario),
         kafka=args.kafka,
         seed=or_else(args.seed, 1),
         store=args.store,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from results.render import document, table
-from testbed.cli.options import add_kafka, add_repeatable
+from testbed.cli.options import add_earlier, add_kafka, add_repeatable
 from testbed.cli.output import require_writable, timed_progress
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("suite", nargs="?", metavar="SUITE", help="the suite (default: list the suites and scenarios)")
     parser.add_argument("--profile", metavar="PROFILE", default="ci", help="smoke, ci or release (default: ci)")
-    add_repeatable(parser, "--only", "NAME", "only this scenario; repeatable")
+    add_repeatable(parser, "--scenario", "NAME", "only this scenario; repeatable")
+    add_earlier(parser, "--only", "scenario", action="append")
     add_kafka(parser, "the topologies'")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--out", metavar="DIR", help="a new or empty folder for report, JUnit file and evidence")
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     require_writable(args.out and Path(args.out) / "index.html")
     request = SuiteRequest(
-        args.suite, args.profile, tuple(args.only), args.kafka, args.store, args.out, args.retry_noisy
+        args.suite, args.profile, tuple(args.scenario), args.kafka, args.store, args.out, args.retry_noisy
     )
     finished = run_suite(request, timed_progress())
     print(as_json(finished) if args.json else as_text(finished))

@@ -12,7 +12,7 @@ from testbed.network.apply import Place, require_shaping
 from testbed.network.fabric import shaped_devices
 from testbed.network.machine_shaping import ingress_device, shaping_lines
 from testbed.network.shape import Shape, sends_frames
-from testbed.network.watch import MonitorWatch, ShapingWatch
+from testbed.network.shaping_watch import MonitorWatch, ShapingWatch
 from testbed.objectstore.server import BINARY
 from testbed.provision import state as states
 from testbed.provision.inventory.preflight import java_home, preflight, require_ready

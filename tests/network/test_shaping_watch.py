@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.network import watch
+from testbed.network import shaping_watch
 from testbed.network.announcements import GROUPS
 from testbed.network.apply import NetworkError
-from testbed.network.watch import DeviceChange, MonitorWatch, TrafficControlWatch, announced
+from testbed.network.shaping_watch import DeviceChange, MonitorWatch, TrafficControlWatch, announced
 from testbed.wait import wait_until
 from tests.network.namespaces import network_namespaces
 
@@ -195,13 +195,13 @@ def test_when_the_program_is_killed_every_device_of_its_machine_counts():
 
 
 def test_a_change_that_is_announced_does_not_stand_for_readiness(monkeypatch):
-    monkeypatch.setattr(watch, "READY_S", 0.05)
+    monkeypatch.setattr(shaping_watch, "READY_S", 0.05)
     with pytest.raises(NetworkError, match="^b1: traffic control cannot be watched"):
         MonitorWatch({"b1": Monitor("shaping eth1")}, DEVICES)
 
 
 def test_a_machine_whose_monitors_do_not_start_is_not_taken_for_watched(monkeypatch):
-    monkeypatch.setattr(watch, "READY_S", 0.05)
+    monkeypatch.setattr(shaping_watch, "READY_S", 0.05)
     hosts = {"b1": Monitor("ready"), "b2": Monitor()}
     with pytest.raises(NetworkError, match="^b2: traffic control cannot be watched"):
         MonitorWatch(hosts, DEVICES)
