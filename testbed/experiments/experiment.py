@@ -141,8 +141,8 @@ def read_settings(experiment: Experiment, profile: str, given: Sequence[str]) ->
         if not equals:
             problems.append(f"--set {word}: expected NAME=VALUE")
         elif name not in known:
-            allowed = f"{', '.join(known)}{did_you_mean(name, known)}"
-            problems.append(f"--set {word}: {experiment.name} has no parameter {name!r}, only {allowed}")
+            allowed = f"parameter {name!r}, only {', '.join(known)}{did_you_mean(name, known)}"
+            problems.append(f"--set {word}: {experiment.name} has no {allowed if known else 'parameters'}")
         else:
             texts[name] = text
     values: dict[str, Value] = {}

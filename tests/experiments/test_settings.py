@@ -24,6 +24,13 @@ def test_every_mistake_is_told_at_once():
     assert "--set partitions: expected NAME=VALUE" in told
 
 
+def test_an_experiment_without_parameters_says_so():
+    """The message ended with `only`, and named nothing."""
+    with pytest.raises(UsageError) as caught:
+        read_settings(find_experiment("kip455-cancel"), "ci", ["rate=5MB/s"])
+    assert str(caught.value) == "--set rate=5MB/s: kip455-cancel has no parameters"
+
+
 def test_an_unknown_experiment_is_answered_with_the_nearest():
     with pytest.raises(UsageError, match="did you mean kip73-two-node"):
         find_experiment("kip73-twonode")
