@@ -5,10 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from results.contract.relocation import Storage
+from results.contract.verdict import DIRECTIONS, Direction
+from testbed.errors import UsageError
 from testbed.experiments.layout import Layout
 from testbed.experiments.load_shape import LoadShape
+from testbed.network.shape import payload_bytes_per_s
+from testbed.probes.brokers import sampled_nic
 from testbed.probes.machine import wait_calm
 from testbed.probes.recorder import Recorder
+from testbed.topology.host import DeclaredHost
+from testbed.topology.links import Nic, NicUse
+from testbed.units import format_byte_rate
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.connections import sending
 from testbed.workload.outcome import ProcessResult, WorkloadResult
@@ -38,11 +46,69 @@ ALONE_S = 8.0
 
 CAUGHT_UP_S, USUAL_S = 20.0, 1.0
 """Unthrottled moves back left 2.4 to 4.2 s of records without an answer; they came within 1 s."""
+MOST_OF_NIC, ROUNDED = 0.9, 0.95
+"""The largest part of a NIC that a load may take: the rest is left for the move, and for the headers of records. A rate
+of two digits that a message names is rounded up by less than 5 %."""
 
 
 def _halved(layout: Layout) -> Layout:
     groups = (replace(group, inbound_bytes_per_s=group.inbound_bytes_per_s / 2) for group in layout.throttled)
     return replace(layout, throttled=tuple(groups))
+
+
+def client_rates(layout: Layout) -> Mapping[tuple[str, Direction], float]:
+    """Return the rates between each leader and the load's clients: they write each byte once, and read it once. Pure.
+
+    The result is host and direction → B/s.
+    """
+    found: dict[tuple[str, Direction], float] = {}
+    for group in layout.throttled:
+        for direction in DIRECTIONS:
+            found[group.leader, direction] = found.get((group.leader, direction), 0.0) + group.inbound_bytes_per_s
+    return found
+
+
+def load_shares(
+    layout: Layout, brokers: Sequence[DeclaredHost], storage: Storage
+) -> Mapping[tuple[str, str, Direction], float]:
+    """Return the part of each NIC that what clients write takes while partitions move: host, NIC, direction → part.
+
+    A leader receives each byte once. It sends it to the consumer, to each follower, and to an object store. Pure.
+    """
+    hosts, found = {host.name: host for host in brokers}, dict[tuple[str, str, Direction], float]()
+
+    def add(nic: Nic, name: str, direction: Direction, rate_bytes_per_s: float) -> None:
+        carries = payload_bytes_per_s(nic.tx_bps if direction == "transmit" else nic.rx_bps)
+        place = name, nic.name, direction
+        found[place] = found.get(place, 0.0) + rate_bytes_per_s / carries
+
+    for (name, direction), rate in client_rates(layout).items():
+        add(hosts[name].nic_for(NicUse.DATA)[1], name, direction, rate)
+    for group in layout.throttled:
+        leader, rate = hosts[group.leader], group.inbound_bytes_per_s
+        if storage != "disk":
+            add(leader.nic_for(NicUse.DATA)[1], leader.name, "transmit", rate)
+        # Nothing is copied between the brokers of AutoMQ.
+        for follower in (*group.in_sync, *group.adding) if storage != "automq" else ():
+            add(sampled_nic(leader), leader.name, "transmit", rate)
+            add(sampled_nic(hosts[follower]), follower, "receive", rate)
+    return found
+
+
+def check_load(layout: Layout, brokers: Sequence[DeclaredHost], storage: Storage) -> None:
+    """Raise `UsageError` when what clients write takes almost all of a NIC, or more: the move would not end."""
+    shares = load_shares(layout, brokers, storage)
+    if not shares:
+        return
+    (host, nic, direction), share = max(shares.items(), key=lambda each: each[1])
+    if share > MOST_OF_NIC:
+        inbound = format_byte_rate(layout.inbound_bytes_per_s, 3)
+        raise UsageError(
+            f"inbound is {inbound}, which clients write and read, and followers copy: {nic} of {host} needs {share:.0%} "
+            f"of what it carries, {direction}: less than a tenth is left for the move; lower inbound to "
+            f"{format_byte_rate(ROUNDED * layout.inbound_bytes_per_s * MOST_OF_NIC / share, 2)} or less, or take a "
+            "topology with faster NICs"
+        )
 
 
 def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT, *, answer_s: float = 0.0) -> list[Spec]:

@@ -30,6 +30,7 @@ from testbed.experiments.experiment import (
     whole,
 )
 from testbed.experiments.layout import RECORD_BYTES, Layout, carried, most_replicas
+from testbed.experiments.load import check_load, client_rates
 from testbed.experiments.load_shape import load_shape, shape_parameters, with_shape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.move_environment import MoveSetup
@@ -47,7 +48,7 @@ from testbed.reassignment.batching.turn import Mode
 from testbed.throttle.configs import ThrottleError, wanted_configs
 from testbed.throttle.duration import seconds
 from testbed.topology.host import node_ids
-from testbed.topology.links import Link
+from testbed.topology.links import Link, NicUse
 from testbed.topology.model import Topology
 from testbed.units import format_byte_rate, format_size, parse_byte_rate, parse_duration, parse_size
 
@@ -207,27 +208,32 @@ def check_lists(layout: Layout, ids: Mapping[str, int], *, in_steps: bool) -> No
 def check_links(layout: Layout, topology: Topology, throttle_bytes_per_s: float) -> None:
     """Raise `UsageError` when a NIC or an uplink carries less than the throttle lets pass there in a healthy move.
 
-    That link would decide how long the move takes, and criteria of rates would blame the throttle.
+    That link would decide how long the move takes, and criteria of rates would blame the throttle. Clients use the
+    NICs for data as well.
     """
     ids = node_ids(topology.brokers)
     shares, hosts = carried(layout, ids), {broker: host for host, broker in ids.items()}
     due_s = seconds(shares, throttle_bytes_per_s)
     if not 0 < due_s < math.inf:
         return
-    needs: list[tuple[str, Link, Direction, float]] = []
+    clients = client_rates(layout)
+    needs: list[tuple[str, Link, Direction, float, float]] = []
     for share in shares:
-        host = hosts[share.broker]
+        host = topology.host(hosts[share.broker])
+        nic, client = sampled_nic(host), clients.get((host.name, share.direction), 0.0)
         needed = share.bytes / due_s + share.inbound_bytes_per_s
-        needs.append((f"the NIC of {host}", sampled_nic(topology.host(host)), share.direction, needed))
+        used = client if nic == host.nic_for(NicUse.DATA)[1] else 0.0
+        needs.append((f"the NIC of {host.name}", nic, share.direction, needed, used))
     for (rack, direction), size in crossing(layout, topology).items():
-        needs.append((f"the uplink of {rack}", topology.uplinks[rack], direction, size / due_s))
-    for where, link, direction, needed in needs:
+        needs.append((f"the uplink of {rack}", topology.uplinks[rack], direction, size / due_s, 0.0))
+    for where, link, direction, needed, used in needs:
         carries = payload_bytes_per_s(link.tx_bps if direction == "transmit" else link.rx_bps)
-        if needed > carries:
+        if needed + used > carries:
+            clients_too = f", and clients need {format_byte_rate(used, 3)} of that" if used else ""
             raise UsageError(
                 f"a throttle of {format_byte_rate(throttle_bytes_per_s)} lets {format_byte_rate(needed, 3)} through "
-                f"{where}, {direction}, which carries {format_byte_rate(carries, 3)}: the run could not show whether "
-                "the throttle holds; lower it, or see kip73-nic-bound"
+                f"{where}, {direction}, which carries {format_byte_rate(carries, 3)}{clients_too}: the run could not "
+                f"show whether the throttle holds; lower it{' or inbound' if used else ''}, or see kip73-nic-bound"
             )
 
 
@@ -286,6 +292,7 @@ def throttled_experiment(
         found = planned(settings, hosts)
         action(settings, hosts).measured_topology(topology)
         check_lists(found, node_ids(topology.brokers), in_steps=mode_of(settings) != "unbatched")
+        check_load(found, topology.brokers, storage)
         if not QUOTA_BINDS.isdisjoint(criteria):
             check_links(found, topology, max(number(settings, name) for name in ("rate", "raised") if name in settings))
 

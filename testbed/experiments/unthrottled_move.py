@@ -3,7 +3,7 @@
 import math
 import string
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from results.contract.handover import HandoverRecord
@@ -25,7 +25,7 @@ from testbed.experiments.experiment import (
 )
 from testbed.experiments.kip73_layouts import side
 from testbed.experiments.layout import Layout, PartitionGroup, most_replicas
-from testbed.experiments.load import ALONE_S
+from testbed.experiments.load import ALONE_S, MOST_OF_NIC, check_load, load_shares
 from testbed.experiments.load_shape import load_shape, shape_parameters, with_shape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import instant
@@ -34,8 +34,10 @@ from testbed.experiments.new_leader_uploads import NewLeaderUploads
 from testbed.experiments.reassignment_run import LogSizes, ReassignmentRun, unbatched_run
 from testbed.experiments.storage import check_size, check_storage, log_bytes_of, storage_of, storage_parameter
 from testbed.experiments.throttled_move import check_brokers, inbound, no_action
+from testbed.network.shape import payload_bytes_per_s
 from testbed.probes.allow_list import during
 from testbed.provision.membership import joining_brokers, require_can_leave, require_local
+from testbed.topology.links import Link
 from testbed.topology.model import Topology
 from testbed.units import parse_size
 from testbed.workload.outcome import ProcessResult
@@ -99,6 +101,7 @@ def run_unthrottled_move(
     The load runs alone for `after_s`, also before.
     """
     recorder = context.recorder
+    brokers = (*context.testbed.topology.brokers, *setup.joining)
     with context.testbed.admin() as admin, ExitStack() as stack:
         run = stack.enter_context(unbatched_run(context, setup, admin))
         environment, load = run.environment, run.environment.load
@@ -125,6 +128,7 @@ def run_unthrottled_move(
                 each.before_move()
             # A broker joins before the move, for up to a minute in which clients write: the logs are larger afterwards.
             sent = sent_logs(environment, environment.sizes())
+            taken = max(load_shares(environment.layout, brokers, setup.storage).values(), default=0.0)
             total, local = sum(each.total_bytes for each in sent), sum(each.local_bytes or 0 for each in sent)
             context.progress(
                 f"moving {plural(sum(each.partitions for each in sent), 'partition')}, {total / 1e6:.0f} MB, of which "
@@ -134,7 +138,7 @@ def run_unthrottled_move(
             with recorder.step("move"), ExitStack() as around:
                 for each in active:
                     around.enter_context(each.around_move())
-                moved = run.transfer(_timeout_s(sent, nics))
+                moved = run.transfer(_timeout_s(sent, nics, context.testbed.topology.uplinks.values(), taken))
             events = recorder.events()
             started_us, done_us = instant(events, "move.started"), instant(events, "move.done")
             if started_us is not None and done_us is not None:
@@ -203,10 +207,17 @@ def sent_logs(environment: MoveEnvironment, sizes: LogSizes) -> tuple[Sent, ...]
     return tuple(found)
 
 
-def _timeout_s(sent: tuple[Sent, ...], nics: tuple[NicMeasurement, ...]) -> float:
-    """Return the timeout in seconds: five times the duration of the whole logs over the slowest NIC, plus 90 s."""
+def _timeout_s(
+    sent: Sequence[Sent], nics: Sequence[NicMeasurement], uplinks: Iterable[Link] = (), taken: float = 0.0
+) -> float:
+    """Return the timeout in seconds: 90 s, and five times that of the whole logs over the slowest NIC or uplink.
+
+    The load takes the part `taken` of it, and leaves the rest.
+    """
     rates = [nic.payload_bytes_per_s for nic in nics if nic.payload_bytes_per_s]
-    return 90.0 + 5 * sum(each.total_bytes for each in sent) / min(rates, default=10e6)
+    rates += [payload_bytes_per_s(min(link.tx_bps, link.rx_bps)) for link in uplinks]
+    left_bytes_per_s = min(rates, default=10e6) * (1 - min(taken, MOST_OF_NIC))
+    return 90.0 + 5 * sum(each.total_bytes for each in sent) / left_bytes_per_s
 
 
 # ---- experiments
@@ -282,6 +293,8 @@ def unthrottled_experiment(
             require_local(found, found.name)
         if leaves:
             require_can_leave(found, found.brokers[-1].name, found.name)
+        present = (*found.brokers, *joining_brokers(found, joining))
+        check_load(planned(settings, [host.name for host in present]), present, storage_of(settings))
 
     def run(context: Context) -> ExperimentResult:
         topology = context.testbed.topology

@@ -18,13 +18,14 @@ from testbed.experiments.load import ClientLoad
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.storage import upload_s
-from testbed.experiments.unthrottled_move import RunActivity, run_unthrottled_move, sent_logs
+from testbed.experiments.unthrottled_move import RunActivity, _timeout_s, run_unthrottled_move, sent_logs
 from testbed.kafka.types import TopicPartition
 from testbed.network.addresses import AddressPlan
 from testbed.probes.recorder import Recorder
 from testbed.provision.membership import joining_brokers
 from testbed.topology import load_document
 from testbed.topology.find import find
+from testbed.topology.links import Link
 from testbed.workload.audit import Audit, ProducerAudit
 from testbed.workload.records import WrittenRecords
 
@@ -199,7 +200,7 @@ def test_what_lies_on_disks_is_read_after_a_broker_has_joined_and_immediately_be
     environment = SimpleNamespace(
         load=QuietLoad(),
         ids={"b1": 1},
-        layout=SimpleNamespace(inbound_bytes_per_s=0.0),
+        layout=SimpleNamespace(inbound_bytes_per_s=0.0, throttled=()),
         start_sampling=lambda: None,
         watch_store_clients=lambda: None,
         nics=lambda: (),
@@ -223,3 +224,12 @@ def test_what_lies_on_disks_is_read_after_a_broker_has_joined_and_immediately_be
     found = run_unthrottled_move(context, setup, [Arrival])
     assert order == ["before", "joined", "sizes", "move", "after"]
     assert found.facts.done == Done(True, "seen")
+
+
+def test_a_move_has_the_time_that_a_slow_uplink_and_a_load_need():
+    """The runner waited for five times log size ÷ NIC: less than a slow uplink needs."""
+    sent, nics = [Sent("b1", "b2", 1, 300_000_000, 300_000_000)], [SimpleNamespace(payload_bytes_per_s=48e6)]
+    assert _timeout_s(sent, nics) == pytest.approx(90 + 5 * 300 / 48)
+    uplink = Link.symmetric(10_000_000)
+    assert _timeout_s(sent, nics, [uplink]) > 90 + 5 * 300 / 1.25
+    assert _timeout_s(sent, nics, taken=0.8) == pytest.approx(90 + 5 * 300 / (0.2 * 48))

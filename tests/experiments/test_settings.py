@@ -139,3 +139,40 @@ def test_a_response_is_as_large_as_declared_with_any_number_of_partitions(name, 
     experiment = find_experiment(name)
     found = experiment.overlay(read_settings(experiment, "ci", ["response=32MiB", *given]))
     assert (found.get("replica.fetch.max.bytes"), found.get("fetch.max.bytes")) == (partition, fetch)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("kip73-two-node-produce", ["rate=40MB/s", "inbound=10MB/s"], "and clients need 10MB/s of that"),
+        ("kip73-bounce", ["rate=50MB/s", "inbound=20MB/s"], "data0 of b1 needs 125% of what it carries, transmit"),
+        ("kip435-exchange", ["rate=80MB/s", "inbound=40MB/s"], "lower inbound to 20MB/s or less"),
+        ("s3-reassign", ["inbound=20MB/s"], "data0 of b1 needs 167% of what it carries, transmit"),
+        ("s3-reassign", ["inbound=30MB/s"], "less than a tenth is left for the move; lower inbound to 10MB/s or less"),
+        ("s3-reassign", ["storage=tiered", "inbound=8MB/s"], "data0 of b1 needs 100% of what it carries"),
+        ("cold-read", ["inbound=30MB/s"], "data0 of b1 needs 251% of what it carries"),
+        ("scale-out", ["inbound=200MB/s"], "of what it carries, transmit: less than a tenth is left"),
+        ("scale-in", ["inbound=200MB/s"], "of what it carries, transmit: less than a tenth is left"),
+        ("kip73-two-node-produce", ["rate=30MB/s", "inbound=10MB/s"], None),
+        ("kip73-bounce", ["rate=50MB/s", "inbound=10MB/s"], None),
+        ("s3-reassign", ["inbound=10MB/s"], None),
+        ("scale-out", ["inbound=10MB/s"], None),
+        ("scale-in", ["inbound=10MB/s"], None),
+    ],
+)
+def test_a_load_that_leaves_no_nic_for_the_move_is_refused_before_anything_is_provisioned(name, given, why):
+    """The run was made, the move did not end in its time, and `move-done` failed of a healthy Kafka."""
+    if why is None:
+        fitted(name, *given)
+        return
+    with pytest.raises(UsageError) as caught:
+        fitted(name, *given)
+    assert why in str(caught.value)
+
+
+def test_clients_do_not_use_a_nic_for_replication():
+    apart = loads(
+        "{name: t, kafka: {version: 4.3.1}, defaults: {nics: {data0: {rate: 400mbit}, "
+        "repl0: {rate: 400mbit, use: replication}}}, hosts: {b1: {role: both}, b2: {role: broker}}}"
+    )
+    fitted("kip73-two-node-produce", "rate=40MB/s", "inbound=10MB/s", on=apart)
