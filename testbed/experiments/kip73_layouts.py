@@ -43,7 +43,7 @@ def sized_for(layout: Layout, throttle_bytes_per_s: float, move_s: float) -> Lay
     When the bottleneck is a leader that sends in bursts, the move is shorter, so that it ends within a burst. Raise
     `UsageError` when the throttle leaves no bytes for catching up.
     """
-    hosts = sorted({host for group in layout.groups for host in (*group.current, *group.target)})
+    hosts = layout.hosts
     ids = {host: number for number, host in enumerate(hosts)}
     unit = layout.sized(1_000_000_000)
     bound = bottleneck(carried(unit, ids), throttle_bytes_per_s)

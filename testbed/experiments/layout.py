@@ -107,6 +107,11 @@ class Layout:
         return (*self.throttled, *((self.control,) if self.control else ()), self.calibration)
 
     @property
+    def hosts(self) -> list[str]:
+        """Return all hosts that have replicas before or after the move, by name."""
+        return sorted({host for group in self.groups for host in (*group.current, *group.target)})
+
+    @property
     def topics(self) -> tuple[str, ...]:
         """Return all topics."""
         return tuple(dict.fromkeys(group.topic for group in self.groups))

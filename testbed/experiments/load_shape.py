@@ -16,6 +16,9 @@ LARGEST_BYTES = 900_000
 FIXED = "fixed"
 MOST_TOPICS = 20
 """Each topic has producers of its own, and each producer is a process."""
+LOG_HEAD_BYTES = 16
+"""What a log has for each record besides its value: 9 bytes of a record of 1 KiB without a key, a key, and its part of
+the head of a batch, 61 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,13 @@ class LoadShape:
     redundancy: float = 0.0
     transaction_s: float | None = None
     topics: int = 1
+
+    @property
+    def log_bytes_per_byte(self) -> float:
+        """Return the bytes by which logs grow for each byte of values: a codec saves some, heads of records add some."""
+        weights = sum(size.weight for size in self.sizes)
+        mean = sum(size.record_bytes * size.weight for size in self.sizes) / weights if weights else self.record_bytes
+        return (1 - (0.0 if self.compression == NONE else self.redundancy)) * (1 + LOG_HEAD_BYTES / mean)
 
 
 def shape_parameters(size: str = "size") -> tuple[Parameter, ...]:
@@ -158,6 +168,13 @@ def check_shape(shape: LoadShape, layout: Layout) -> None:
         )
     if problems:
         raise UsageError("\n".join(problems))
+
+
+def in_logs(layout: Layout, shape: LoadShape) -> Layout:
+    """Return the layout with the rates at which its logs grow in place of those of the records' values."""
+    grows = shape.log_bytes_per_byte
+    groups = (replace(group, inbound_bytes_per_s=grows * group.inbound_bytes_per_s) for group in layout.throttled)
+    return replace(layout, throttled=tuple(groups))
 
 
 def spread(layout: Layout, topics: int) -> Layout:

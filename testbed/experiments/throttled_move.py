@@ -5,12 +5,11 @@
 
 import math
 import string
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
 from results.contract.texts import plural
-from results.contract.verdict import DIRECTIONS, Direction
+from results.contract.verdict import Direction
 from testbed.errors import UsageError
 from testbed.experiments.batched_move import batched_run
 from testbed.experiments.criteria import QUOTA_BINDS
@@ -31,17 +30,16 @@ from testbed.experiments.experiment import (
 )
 from testbed.experiments.layout import RECORD_BYTES, Layout, carried, most_replicas
 from testbed.experiments.load import check_load, client_rates
-from testbed.experiments.load_shape import load_shape, shape_parameters, with_shape
+from testbed.experiments.load_shape import LoadShape, in_logs, load_shape, shape_parameters, with_shape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.move_environment import MoveSetup
 from testbed.experiments.quota_settings import declared, quota_settings
 from testbed.experiments.reassignment_run import MakeRun, unbatched_run
 from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter, topology_with
-from testbed.experiments.throttled_run import run_throttled_move
+from testbed.experiments.throttled_run import carries, crossing, run_throttled_move
 from testbed.kafka.capabilities import Capability
 from testbed.kafka.node import FETCH_TUNED
 from testbed.kafka.types import PartitionMove
-from testbed.network.shape import payload_bytes_per_s
 from testbed.probes.brokers import sampled_nic
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
@@ -191,6 +189,24 @@ def check_records(layout: Layout) -> None:
             )
 
 
+def highest_throttle(settings: Settings) -> float:
+    """Return the highest throttle that the settings name, B/s."""
+    return max(number(settings, name) for name in ("rate", "raised") if name in settings)
+
+
+def check_progress(layout: Layout, shape: LoadShape, throttle_bytes_per_s: float) -> None:
+    """Raise `UsageError` when logs grow as fast as the throttle lets them be copied: the move would not end."""
+    ids = {host: number for number, host in enumerate(layout.hosts)}
+    written = in_logs(layout, shape)
+    if not math.isinf(seconds(carried(written, ids), throttle_bytes_per_s)):
+        return
+    inbound, grows = (format_byte_rate(each.inbound_bytes_per_s, 3) for each in (layout, written))
+    raise UsageError(
+        f"a throttle of {format_byte_rate(throttle_bytes_per_s)} never makes progress: what is written meanwhile, "
+        f"{inbound}, is {grows} in logs, with the heads of records; raise it, lower inbound, or give larger records"
+    )
+
+
 def check_lists(layout: Layout, ids: Mapping[str, int], *, in_steps: bool) -> None:
     """Raise `UsageError` when a list of throttled replicas is longer than Kafka accepts."""
     moves = []
@@ -227,26 +243,14 @@ def check_links(layout: Layout, topology: Topology, throttle_bytes_per_s: float)
     for (rack, direction), size in crossing(layout, topology).items():
         needs.append((f"the uplink of {rack}", topology.uplinks[rack], direction, size / due_s, 0.0))
     for where, link, direction, needed, used in needs:
-        carries = payload_bytes_per_s(link.tx_bps if direction == "transmit" else link.rx_bps)
-        if needed + used > carries:
+        most = carries(link, direction)
+        if needed + used > most:
             clients_too = f", and clients need {format_byte_rate(used, 3)} of that" if used else ""
             raise UsageError(
                 f"a throttle of {format_byte_rate(throttle_bytes_per_s)} lets {format_byte_rate(needed, 3)} through "
-                f"{where}, {direction}, which carries {format_byte_rate(carries, 3)}{clients_too}: the run could not "
+                f"{where}, {direction}, which carries {format_byte_rate(most, 3)}{clients_too}: the run could not "
                 f"show whether the throttle holds; lower it{' or inbound' if used else ''}, or see kip73-nic-bound"
             )
-
-
-def crossing(layout: Layout, topology: Topology) -> Mapping[tuple[str, Direction], int]:
-    """Return the throttled bytes through each shaped uplink: rack and direction → bytes. Pure."""
-    found: Counter[tuple[str, Direction]] = Counter()
-    for group in layout.throttled:
-        for follower in group.adding:
-            racks = topology.host(group.leader).rack, topology.host(follower).rack
-            for rack, direction in zip(racks, DIRECTIONS, strict=True):
-                if racks[0] != racks[1] and rack in topology.uplinks:
-                    found[rack, direction] += group.bytes
-    return found
 
 
 def throttled_experiment(
@@ -273,6 +277,7 @@ def throttled_experiment(
     def planned(settings: Settings, hosts: Hosts) -> Layout:
         found = with_shape(layout(settings, hosts), load_shape(settings))
         check_records(found)
+        check_progress(found, load_shape(settings), highest_throttle(settings))
         return found
 
     def overlay(settings: Settings) -> Mapping[str, str]:
@@ -294,7 +299,7 @@ def throttled_experiment(
         check_lists(found, node_ids(topology.brokers), in_steps=mode_of(settings) != "unbatched")
         check_load(found, topology.brokers, storage)
         if not QUOTA_BINDS.isdisjoint(criteria):
-            check_links(found, topology, max(number(settings, name) for name in ("rate", "raised") if name in settings))
+            check_links(found, topology, highest_throttle(settings))
 
     def run(context: Context) -> ExperimentResult:
         hosts = [host.name for host in context.testbed.topology.brokers]

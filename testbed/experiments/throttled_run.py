@@ -1,14 +1,18 @@
 """The run of a throttled move: the order of its steps, the return without a throttle, and the record of the move."""
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from results.contract.manifest import Facts, Move
 from results.contract.schema import Sample
+from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.quantities import DRIVER
 from testbed.experiments.experiment import Context, ExperimentResult
-from testbed.experiments.layout import carried, expected, fetchers, kip73_estimate
+from testbed.experiments.layout import Layout, carried, expected, fetchers, kip73_estimate
+from testbed.experiments.load import MOST_OF_NIC, load_shares
+from testbed.experiments.load_shape import in_logs
 from testbed.experiments.model_inputs import inbound_rates, instant, predicted_seconds, round_trips, throttles
 from testbed.experiments.move_driver import UNTHROTTLED_LOOK_S
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
@@ -18,14 +22,16 @@ from testbed.kafka.capabilities import of_software
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import TopicPartition
 from testbed.network.shape import payload_bytes_per_s
-from testbed.probes.brokers import sampled_bps
+from testbed.probes.brokers import sampled_bps, sampled_nic
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.progress import Poll
-from testbed.throttle.duration import seconds, seconds_over
+from testbed.throttle.duration import Share, seconds, seconds_over
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.quota_window import BURST_BYTES_PER_S
 from testbed.throttle.recovery import RestoreError
+from testbed.topology.links import Link
+from testbed.topology.model import Topology
 from testbed.wait import WaitTimeout
 
 EVENTS = {"move.started": "return.started", "move.done": "return.done"}
@@ -122,12 +128,45 @@ def _announce(environment: MoveEnvironment, sizes: LogSizes) -> None:
 
 
 def _timeout_s(run: ReassignmentRun, sizes: LogSizes) -> float:
-    """Return the timeout: three times the time of throttle or NIC, a minute, the rests, and time for each partition."""
+    """Return the timeout: three times the time of throttle or link, a minute, the rests, and time for each partition."""
     environment, layout = run.environment, run.environment.layout
     slowest = run.action.slowest_bytes_per_s or environment.setup.throttle_bytes_per_s
     phases = [(run.action.waits_s, environment.setup.throttle_bytes_per_s), (math.inf, slowest)]
-    moved_s = seconds_over(carried(layout, environment.ids, sizes), phases)
+    shares = carried(in_logs(layout, environment.setup.load), environment.ids, sizes)
+    moved_s = max(seconds_over(shares, phases), _links_s(environment, shares))
     return 3 * moved_s + 60 + run.model.idle_s + PARTITION_S * layout.partitions
+
+
+def _links_s(environment: MoveEnvironment, shares: Sequence[Share]) -> float:
+    """Return the seconds for which the busiest NIC or uplink carries the bytes; the load takes its part of a NIC."""
+    layout, topology = environment.layout, environment.testbed.topology
+    hosts = {broker: topology.host(host) for host, broker in environment.ids.items()}
+    taken = load_shares(layout, topology.brokers, environment.setup.storage)
+    found = [0.0]
+    for share in shares:
+        host = hosts[share.broker]
+        nic = sampled_nic(host)
+        left = 1 - min(taken.get((host.name, nic.name, share.direction), 0.0), MOST_OF_NIC)
+        found.append(share.bytes / (left * carries(nic, share.direction)))
+    found += [size / carries(topology.uplinks[rack], way) for (rack, way), size in crossing(layout, topology).items()]
+    return max(found)
+
+
+def carries(link: Link, direction: Direction) -> float:
+    """Return the payload that a link carries in a direction, B/s."""
+    return payload_bytes_per_s(link.tx_bps if direction == "transmit" else link.rx_bps)
+
+
+def crossing(layout: Layout, topology: Topology) -> Mapping[tuple[str, Direction], int]:
+    """Return the throttled bytes through each shaped uplink: rack and direction → bytes. Pure."""
+    found: Counter[tuple[str, Direction]] = Counter()
+    for group in layout.throttled:
+        for follower in group.adding:
+            racks = topology.host(group.leader).rack, topology.host(follower).rack
+            for rack, direction in zip(racks, DIRECTIONS, strict=True):
+                if racks[0] != racks[1] and rack in topology.uplinks:
+                    found[rack, direction] += group.bytes
+    return found
 
 
 def _move_record(run: ReassignmentRun, sizes: LogSizes, factor: float | None, quota: QuotaSettings) -> Move:

@@ -46,6 +46,7 @@ def test_a_value_at_its_border_is_taken_or_refused_and_never_an_error_of_another
         ("kip73-many", ["partitions=4"], "partitions=4: each of 5 brokers leads one; give 5 or more"),
         ("kip73-upgrade", ["direction=down"], "direction=down needs another Kafka"),
         ("kip73-upgrade", ["finalize=yes"], "finalize=yes needs another Kafka in `to`, not same"),
+        ("kip73-two-node-produce", ["rate=3MB/s", "inbound=2.5MB/s", "size=64B"], "2.5MB/s, is 3.12MB/s in logs"),
         ("kip73-two-node", ["leaders=1"], "leaders changes nothing with mode=unbatched"),
         ("kip435-example", ["partitions=4"], "partitions=4: each of 5 brokers leads one"),
         ("kip435-rf4", ["lowered=6MB/s"], "lowered=6MB/s is not below rate=6MB/s"),

@@ -5,7 +5,17 @@ import pytest
 from testbed.experiments import mid_move_actions
 from testbed.experiments.catalogue import kip73_nic_bound
 from testbed.experiments.experiment import find_experiment, read_settings
-from testbed.experiments.mid_move_actions import LiveChange, RaiseAfterStall, RollingRestart, SlowNic, SourceKill
+from testbed.experiments.kip73_layouts import whole_move
+from testbed.experiments.load_shape import LoadShape
+from testbed.experiments.mid_move_actions import (
+    LiveChange,
+    MidMoveAction,
+    RaiseAfterStall,
+    RollingRestart,
+    SlowNic,
+    SourceKill,
+)
+from testbed.experiments.move_environment import MoveSetup
 from testbed.experiments.throttled_run import _timeout_s
 from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.kafka.errors import UnreachableError
@@ -142,14 +152,38 @@ def test_a_move_over_a_slow_nic_has_three_times_the_nic_s_time_whatever_the_quot
     """The runner gave it three times the quota's time and a minute: with 1 GB/s less than a healthy move takes."""
     experiment = find_experiment("kip73-nic-bound")
     settings = read_settings(experiment, "ci", ["rate=1GB/s", "nic=80mbit", "preload=300s"])
-    layout = kip73_nic_bound._layout(settings, ("A", "B"))
+    layout = kip73_nic_bound._layout(settings, ("b1", "b2"))
     environment = SimpleNamespace(
-        layout=layout, setup=SimpleNamespace(throttle_bytes_per_s=10**9), ids={"A": 1, "B": 2}
+        layout=layout,
+        setup=MoveSetup(layout, 10**9, "tuned", SlowNic("b1", 80_000_000)),
+        ids={"b1": 1, "b2": 2},
+        testbed=SimpleNamespace(topology=find("two-brokers")),
     )
-    run = SimpleNamespace(environment=environment, action=SlowNic("A", 80_000_000), model=SimpleNamespace(idle_s=0.0))
+    run = SimpleNamespace(
+        environment=environment, action=environment.setup.action, model=SimpleNamespace(idle_s=0.0)
+    )
     [moving] = layout.throttled
     sizes = {tp: moving.bytes // len(moving.partitions) for tp in moving.tps()}
     assert _timeout_s(run, sizes) > 3 * 299
+
+
+@pytest.mark.parametrize(("inbound", "left"), [(1_000_000, 0.96), (9_000_000, 0.63)])
+def test_a_throttle_above_the_nics_has_three_times_the_time_of_what_the_load_leaves_of_them(inbound, left):
+    """The runner gave it three times the quota's time: with 1 GB/s over NICs of 48 MB/s `move-done` failed."""
+    settings = read_settings(find_experiment("kip435-exchange"), "ci", ["rate=1GB/s", f"inbound={inbound}B/s"])
+    layout = whole_move(settings, ("b1", "b2", "b3", "b4"))
+    environment = SimpleNamespace(
+        layout=layout,
+        setup=MoveSetup(layout, 10**9, "tuned", MidMoveAction(), load=LoadShape()),
+        ids={"b1": 1, "b2": 2, "b3": 3, "b4": 4},
+        testbed=SimpleNamespace(topology=find("four-brokers")),
+    )
+    run = SimpleNamespace(
+        environment=environment, action=environment.setup.action, model=SimpleNamespace(idle_s=0.0)
+    )
+    sizes = {tp: group.bytes // len(group.partitions) for group in layout.throttled for tp in group.tps()}
+    sent = 2 * layout.throttled[0].bytes
+    assert _timeout_s(run, sizes) > 3 * sent / (left * 47_820_000)
 
 
 def test_a_slow_nic_is_measured_as_what_it_then_is(mover):
