@@ -19,7 +19,7 @@ from testbed.experiments.load_shape import LoadShape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import conversion_factor
 from testbed.experiments.samplers import ISR_POLL_S, QUOTA_POLL_S, SAMPLE_S, isr_samples, lag_samples
-from testbed.experiments.storage import SETTLED_S, SETTLED_TIMES, topic_settings, upload_s
+from testbed.experiments.storage import SETTLED_S, SETTLED_TIMES, replication_s, topic_settings, upload_s
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.errors import KafkaError, UnreachableError
@@ -48,7 +48,10 @@ from testbed.workload.producer_epochs import reader
 from testbed.workload.records import Fill, WrittenRecords
 from testbed.workload.replica_logs import with_replicas
 
-REPLICATED_S = 120.0
+PRELOAD_S, PRELOAD_BYTES_PER_S = 300.0, 10e6
+"""The seconds in which the records of a preload are acknowledged, and the rate of the time that comes on top."""
+REPLICATED_S, REPLICATED_TIMES = 120.0, 3
+"""The seconds until the replicas in sync have a preload, and how many times its bytes ÷ NIC come on top."""
 CALIBRATION_S = 60.0
 ANSWERED_S = 30.0
 """The longest wait for a description of all partitions: three timeouts of the Admin client."""
@@ -121,13 +124,20 @@ class MoveEnvironment:
         self.context.progress(f"preloading {total / 1e6:.0f} MB into {plural(partitions, 'partition')}")
         followed = any(group.in_sync for group in self.layout.groups)
         size = SHARED_BATCH_BYTES if self.setup.storage == "automq" else BATCH_BYTES
-        preload(self.testbed.driver_bootstrap, fills, acks="1" if followed else "all", batch_bytes=size)
+        preload(
+            self.testbed.driver_bootstrap,
+            fills,
+            acks="1" if followed else "all",
+            timeout_s=PRELOAD_S + total / PRELOAD_BYTES_PER_S,
+            batch_bytes=size,
+        )
         if followed:
             written = {
                 TopicPartition(fill.topic, p): fill.records_per_partition for fill in fills for p in fill.partitions
             }
             what = "everything to be on all replicas in sync"
-            wait_for(lambda: self._behind(written), not_, REPLICATED_S, 0.2, what)
+            timeout_s = REPLICATED_S + REPLICATED_TIMES * replication_s(self.layout, self.testbed.topology)
+            wait_for(lambda: self._behind(written), not_, timeout_s, 0.2, what)
 
     def _behind(self, written: Mapping[TopicPartition, int]) -> list[str]:
         """Return the first partitions whose high watermark is not the number of written records."""

@@ -105,6 +105,18 @@ def upload_s(layout: Layout, topology: Topology) -> float:
     return max(seconds, default=0.0)
 
 
+def replication_s(layout: Layout, topology: Topology) -> float:
+    """Return the seconds for which the busiest NIC carries the logs to the followers in sync."""
+    sent, received = Counter[str](), Counter[str]()
+    for group in layout.groups:
+        for follower in group.in_sync:
+            sent[group.leader] += group.bytes
+            received[follower] += group.bytes
+    seconds = [8 * size / sampled_bps(topology.host(leader))[0] for leader, size in sent.items()]
+    seconds += [8 * size / sampled_bps(topology.host(follower))[1] for follower, size in received.items()]
+    return max(seconds, default=0.0)
+
+
 def log_bytes_of(values_bytes: int, sample_values_bytes: int, sample_log_bytes: float | None) -> int:
     """Return the log size in bytes of these values, from a log of similar records; `values_bytes` without one."""
     if not sample_log_bytes or sample_values_bytes <= 0:

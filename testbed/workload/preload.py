@@ -43,6 +43,8 @@ BATCH_BYTES = 16384
 follower fetches that part again. With large batches that is several per cent of the bytes."""
 SHARED_BATCH_BYTES = 262144
 """The same without followers, where each batch waits 0.3 s for the object store."""
+MOST_TIMEOUT_MS = 2**31 - 1
+"""librdkafka takes no longer `message.timeout.ms`."""
 CONNECTIONS = 3
 """The number of parallel producers: a broker answers the requests of one connection one after the other."""
 
@@ -110,7 +112,7 @@ def _producer(bootstrap: Sequence[str], acks: str, timeout_s: float, batch_bytes
             "linger.ms": 20,
             "batch.size": batch_bytes,
             "queue.buffering.max.kbytes": 131072 // CONNECTIONS,
-            "message.timeout.ms": int(timeout_s * 1000),
+            "message.timeout.ms": min(round(timeout_s * 1000), MOST_TIMEOUT_MS),
             # Experiments stop brokers on purpose, so the client logs nothing; an undelivered record raises an error.
             "log_level": 2,
         }

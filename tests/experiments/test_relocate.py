@@ -13,6 +13,7 @@ from testbed.experiments import handover_timing, move_environment, unthrottled_m
 from testbed.experiments.catalogue import cold_read
 from testbed.experiments.catalogue.s3_reassign import layout
 from testbed.experiments.experiment import find_experiment, read_settings
+from testbed.experiments.kip73_layouts import one_of_two
 from testbed.experiments.layout import fills
 from testbed.experiments.load import ClientLoad
 from testbed.experiments.mid_move_actions import MidMoveAction
@@ -233,3 +234,26 @@ def test_a_move_has_the_time_that_a_slow_uplink_and_a_load_need():
     uplink = Link.symmetric(10_000_000)
     assert _timeout_s(sent, nics, [uplink]) > 90 + 5 * 300 / 1.25
     assert _timeout_s(sent, nics, taken=0.8) == pytest.approx(90 + 5 * 300 / (0.2 * 48))
+
+
+def test_a_preload_has_as_long_as_its_bytes_need(monkeypatch):
+    """It had five minutes, and followers two: a `preload` of an hour was written, and the run ended with an error."""
+    settings = read_settings(find_experiment("kip73-bounce"), "ci", ["preload=1h"])
+    testbed = SimpleNamespace(
+        topology=find("three-brokers"),
+        bootstrap=("127.0.0.1:1",),
+        driver_bootstrap=("127.0.0.1:1",),
+        client_networks=dict,
+    )
+    context = SimpleNamespace(
+        testbed=testbed, recorder=Recorder(), run_id="20261122T080000Z-kip73-bounce-abc123", progress=lambda _text: None
+    )
+    setup = MoveSetup(one_of_two(settings, ("b1", "b2", "b3")), 4_000_000, "tuned", MidMoveAction())
+    environment, given = MoveEnvironment(context, setup, None), []
+    monkeypatch.setattr(move_environment, "preload", lambda *_what, timeout_s, **_how: given.append(timeout_s))
+    monkeypatch.setattr(move_environment, "wait_for", lambda _look, _done, timeout_s, *_how: given.append(timeout_s))
+    environment.preload(environment.fills)
+    written = sum(fill.bytes for fill in environment.fills)
+    assert written > 10e9
+    followed = environment.layout.throttled[0].bytes
+    assert given == [pytest.approx(300 + written / 10e6), pytest.approx(120 + 3 * 8 * followed / 400e6)]
