@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -75,3 +76,13 @@ def reports_dir() -> Path:
 def throttle_journals() -> Path:
     """Return the folder with a journal for each active throttle: the settings to restore, and their cluster."""
     return state_dir() / "reassign"
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the free bytes of a folder's disk; a folder that does not exist is on the disk of the next one above."""
+    for each in (folder, *folder.parents):
+        # A folder that this user may not look into counts as missing: its disk is that of the next folder.
+        with suppress(PermissionError):
+            if each.is_dir():
+                return shutil.disk_usage(each).free
+    return shutil.disk_usage("/").free

@@ -102,6 +102,8 @@ class Experiment:
     """The names of its criteria, in addition to those of every run: files of `results/criteria/catalogue`."""
     replicas: Callable[[Settings], int] = lambda _settings: 0
     """The most replicas of any one broker during a run with these settings; its heap follows from them."""
+    stored: Callable[[Settings], int] = lambda _settings: 0
+    """The bytes that the run writes to the disks of brokers and stores, with the copies of its move."""
     automq_topology: str = ""
     """The ready topology of a run with `storage=automq`; empty when the experiment has no such storage."""
 

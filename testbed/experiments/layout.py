@@ -145,6 +145,11 @@ def most_replicas(layout: Layout) -> int:
     return max(found.values(), default=0)
 
 
+def stored_bytes(layout: Layout) -> int:
+    """Return the bytes of all replicas together while partitions move, without what clients write meanwhile."""
+    return sum(group.bytes * len({*group.current, *group.target}) for group in layout.groups)
+
+
 def assignment(groups: Iterable[PartitionGroup], ids: Mapping[str, int]) -> dict[str, dict[int, list[int]]]:
     """Return topic → partition → broker ids, the leader first, for the topics' creation. `ids`: host → broker id."""
     found: dict[str, dict[int, list[int]]] = {}

@@ -3,7 +3,9 @@
 from results.contract.texts import plural
 from testbed.errors import UsageError
 from testbed.experiments.experiment import Experiment, Settings
+from testbed.paths import free_bytes
 from testbed.probes.machine import fingerprint
+from testbed.software.engine import engine_folder
 from testbed.software.source import parse_source
 from testbed.topology.find import find
 from testbed.topology.model import Topology
@@ -16,6 +18,9 @@ HEAP_BYTES, REPLICA_BYTES = 512 * MIB, MIB // 2
 """Chosen after one measurement (docs/measurements/scale.md): a broker that receives 2,008 replicas collects without end
 in 512 MiB, and spends 8 % of the time in collections in 1 GiB. Half a MiB for each replica above 500 is 1.25 GiB."""
 STEP_BYTES = 128 * MIB
+FEW_BYTES, MOST_OF_DISK = 12_000_000_000, 0.9
+"""A run of so many bytes is made whatever is free: the largest scenario of a suite has 11 GB. The part of the free
+space that a run may have: clients write while partitions move, and brokers log."""
 MOST_OF_MEMORY = 0.75
 """The share of the machine's memory that the heaps of all brokers may have together."""
 
@@ -50,15 +55,31 @@ def with_heap(topology: Topology, replicas: int, memory_bytes: int) -> Topology:
     return made
 
 
+def check_space(topology: Topology, stored: int, free: int) -> None:
+    """Raise `UsageError` when a run stores more bytes than this machine, which has `free`, may give it.
+
+    Other machines have disks of their own, of which nothing is known here.
+    """
+    here = not topology.exists and not any(topology.remote_machine_of(host) for host in topology.hosts)
+    if here and stored > MOST_OF_DISK * free:
+        raise UsageError(
+            f"brokers and object stores would have {format_size(stored, 3)} on their disks, and this machine's engine "
+            f"has {format_size(free, 3)} free: lower preload, rate or size, or free space there"
+        )
+
+
 def run_topology(
     experiment: Experiment, settings: Settings, topology: str | None = None, kafka: str | None = None
 ) -> Topology:
     """Return the topology of a run: `topology`, or the experiment's own, with this `kafka` and the heap that it needs.
 
-    Raise `UsageError`, or the topology's own error, when it cannot host the experiment.
+    Raise `UsageError`, or the topology's own error, when it, or the disk of this machine, cannot host the experiment.
     """
     found = find(topology or experiment.ready_topology(settings))
     if kafka:
         found = found.with_kafka_version(str(parse_source(kafka)))
     experiment.fits(found, settings)
+    stored = experiment.stored(settings)
+    if stored > FEW_BYTES:
+        check_space(found, stored, free_bytes(engine_folder()))
     return with_heap(found, experiment.replicas(settings), fingerprint()["memory_bytes"])

@@ -28,7 +28,7 @@ from testbed.experiments.experiment import (
     or_none,
     whole,
 )
-from testbed.experiments.layout import RECORD_BYTES, Layout, carried, most_replicas
+from testbed.experiments.layout import RECORD_BYTES, Layout, carried, most_replicas, stored_bytes
 from testbed.experiments.load import check_load, client_rates
 from testbed.experiments.load_shape import LoadShape, in_logs, load_shape, shape_parameters, with_shape
 from testbed.experiments.mid_move_actions import MidMoveAction
@@ -331,6 +331,7 @@ def throttled_experiment(
         run=run,
         needs=NEEDS,
         replicas=lambda settings: most_replicas(planned(settings, letters)),
+        stored=lambda settings: stored_bytes(mostly_remote(planned(settings, letters), storage_of(settings))[0]),
         suites=suites,
         criteria=criteria,
     )

@@ -24,7 +24,7 @@ from testbed.experiments.experiment import (
     whole,
 )
 from testbed.experiments.kip73_layouts import side
-from testbed.experiments.layout import Layout, PartitionGroup, most_replicas
+from testbed.experiments.layout import Layout, PartitionGroup, most_replicas, stored_bytes
 from testbed.experiments.load import ALONE_S, MOST_OF_NIC, check_load, load_shares
 from testbed.experiments.load_shape import load_shape, shape_parameters, with_shape
 from testbed.experiments.mid_move_actions import MidMoveAction
@@ -324,5 +324,6 @@ def unthrottled_experiment(
         suites=suites,
         criteria=criteria,
         replicas=lambda settings: most_replicas(planned(settings, letters)),
+        stored=lambda settings: stored_bytes(planned(settings, letters)),
         automq_topology=automq_topology,
     )

@@ -469,6 +469,14 @@ def facts(version: Mapping[str, Any], info: Mapping[str, Any]) -> EngineFacts:
     )
 
 
+def engine_folder() -> Path:
+    """Return the engine's folder of containers."""
+    try:
+        return Path(str(EngineSocket.from_environment().get("/info")["DockerRootDir"]))
+    except EngineError:
+        return Path("/var/lib/docker")
+
+
 def kernel_name(architecture: str) -> str:
     """Return the kernel's name of an architecture, for Go's name or its own."""
     return ARCHITECTURES.get(architecture, architecture)

@@ -1,10 +1,13 @@
 """The heap that follows from an experiment's replicas."""
 
+from pathlib import Path
+
 import pytest
 
 from testbed.errors import UsageError
+from testbed.experiments import run_topology as module
 from testbed.experiments.experiment import find_experiment, read_settings
-from testbed.experiments.run_topology import MIB, heap_bytes, with_heap
+from testbed.experiments.run_topology import MIB, check_space, heap_bytes, run_topology, with_heap
 from testbed.topology import loads
 from testbed.topology.find import find
 
@@ -77,3 +80,28 @@ def test_only_heaps_on_this_machine_count_against_its_memory(text, here):
             with_heap(topology, 2000, GIB)
     else:
         assert with_heap(topology, 2000, GIB) == with_heap(topology, 2000, 64 * GIB)
+
+
+def test_a_run_that_fills_the_disk_is_refused_before_anything_is_provisioned(monkeypatch):
+    """A `preload` of a day was written until the disk was full, and brokers failed."""
+    monkeypatch.setattr(module, "engine_folder", lambda: Path("/engine"))
+    monkeypatch.setattr(module, "free_bytes", lambda _folder: 70_000_000_000)
+    experiment = find_experiment("kip73-two-node")
+    with pytest.raises(UsageError, match=r"would have 72\.\dGB on their disks.* 70GB free: lower preload, rate"):
+        run_topology(experiment, read_settings(experiment, "ci", ["preload=1h"]))
+    run_topology(experiment, read_settings(experiment, "ci", ["preload=50min"]))
+    experiment = find_experiment("s3-reassign")
+    with pytest.raises(UsageError, match=r"would have 80GB on their disks"):
+        run_topology(experiment, read_settings(experiment, "ci", ["size=40GB"]))
+
+
+def test_the_disk_is_not_asked_for_a_run_of_a_suite(monkeypatch):
+    monkeypatch.setattr(module, "engine_folder", lambda: pytest.fail("asked"))
+    experiment = find_experiment("kip73-two-node")
+    given = ["storage=tiered", "rate=4MB/s", "partitions=20"]
+    run_topology(experiment, read_settings(experiment, "release", given), "s3")
+
+
+@pytest.mark.parametrize("text", [LAB, SPREAD], ids=["machines that exist", "several machines"])
+def test_the_disks_of_other_machines_are_not_those_of_this_one(text):
+    check_space(loads(text), 10**12, 10**9)

@@ -5,21 +5,19 @@ Each kernel feature is tried in its own network namespace.
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from ipaddress import IPv4Network
 from pathlib import Path
 
 from testbed.cgroups import CONTROLLERS, own_cpu_quota
 from testbed.network.addresses import RANGE, free_slot, is_wide
 from testbed.network.kernel import UNTRIED, lacking_capabilities, try_kind
-from testbed.paths import cache_dir
+from testbed.paths import cache_dir, free_bytes
 from testbed.setup.check import Check, CheckFinding
 from testbed.software.distribution import by_sudo, has_podman_alone, sudo_works, this_distribution, which
-from testbed.software.engine import EngineError, EngineSocket, Trouble
+from testbed.software.engine import EngineError, EngineSocket, Trouble, engine_folder
 
 KERNEL_VERSION = Path("/proc/version")
 
@@ -182,7 +180,7 @@ class DiskSpace(Check):
 
     def probe(self) -> CheckFinding:
         """Compare the free space in the cache folder and the engine's folder with the requirement."""
-        free = {folder: shutil.disk_usage(_existing(folder)).free for folder in (cache_dir(), engine_folder())}
+        free = {folder: free_bytes(folder) for folder in (cache_dir(), engine_folder())}
         short = [f"{folder}: {bytes_ / GIB:.1f} GiB free" for folder, bytes_ in free.items() if bytes_ < DISK_BYTES]
         if not short:
             return self.good(f"{min(free.values()) / GIB:.0f} GiB free")
@@ -195,23 +193,6 @@ class DiskSpace(Check):
 def available_bytes(meminfo: str) -> int:
     """Return MemAvailable of /proc/meminfo in bytes."""
     return next((int(line.split()[1]) * 1024 for line in meminfo.splitlines() if line.startswith("MemAvailable:")), 0)
-
-
-def engine_folder() -> Path:
-    """Return the engine's folder of containers."""
-    try:
-        return Path(str(EngineSocket.from_environment().get("/info")["DockerRootDir"]))
-    except EngineError:
-        return Path("/var/lib/docker")
-
-
-def _existing(folder: Path) -> Path:
-    for each in (folder, *folder.parents):
-        # A folder that this user may not look into counts as missing: its disk is that of the next folder.
-        with suppress(PermissionError):
-            if each.is_dir():
-                return each
-    return Path("/")
 
 
 class _KernelCheck(Check):
