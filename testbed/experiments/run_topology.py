@@ -68,6 +68,13 @@ def check_space(topology: Topology, stored: int, free: int) -> None:
         )
 
 
+def require_space(experiment: Experiment, settings: Settings, topology: Topology) -> None:
+    """Raise `UsageError` when a run on this topology would fill the disk of this machine's engine."""
+    stored = experiment.stored(settings)
+    if stored > FEW_BYTES:
+        check_space(topology, stored, free_bytes(engine_folder()))
+
+
 def run_topology(
     experiment: Experiment, settings: Settings, topology: str | None = None, kafka: str | None = None
 ) -> Topology:
@@ -79,7 +86,5 @@ def run_topology(
     if kafka:
         found = found.with_kafka_version(str(parse_source(kafka)))
     experiment.fits(found, settings)
-    stored = experiment.stored(settings)
-    if stored > FEW_BYTES:
-        check_space(found, stored, free_bytes(engine_folder()))
+    require_space(experiment, settings, found)
     return with_heap(found, experiment.replicas(settings), fingerprint()["memory_bytes"])

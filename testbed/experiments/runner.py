@@ -42,7 +42,7 @@ from testbed.experiments.record import (
     this_testbed,
 )
 from testbed.experiments.reports import RunFigure, figures, open_store, write_report
-from testbed.experiments.run_topology import run_topology
+from testbed.experiments.run_topology import require_space, run_topology
 from testbed.experiments.spark import spark_session
 from testbed.extras import require_extra
 from testbed.faults.faults import reconfigure
@@ -156,6 +156,7 @@ def _testbed(
         stack.callback(testbed.close)
         stack.enter_context(states.lock(request.on, for_run=True))
         experiment.fits(testbed.topology, settings)
+        require_space(experiment, settings, testbed.topology)
         defects = by_host(request.defects, testbed.topology) if request.defects else None
         reconfigure(testbed, overlay, defects, progress)
         # A run may add and remove brokers: afterwards the testbed has its own again.

@@ -77,6 +77,8 @@ STORED = storage_parameter("disk", "tiered")
 growth is less than the copied bytes."""
 MOST_RESPONSE_BYTES = 2**31 - 1
 """A broker does not start with more: the property is a Java int."""
+HEAP_BYTES, MOST_OF_HEAP = 512 << 20, 0.25
+"""The testbed's own heap of a broker, and the part of a heap that one response may take."""
 PARTITION_BYTES, FETCH_BYTES = 1 << 20, 55 << 20
 """Kafka's `replica.fetch.max.bytes` and `fetch.max.bytes`: a response has at most so much of one partition, and in
 all."""
@@ -162,6 +164,19 @@ def response_properties(settings: Settings) -> Mapping[str, str]:
     if size > FETCH_BYTES:
         found["fetch.max.bytes"] = size
     return {name: str(value) for name, value in found.items()}
+
+
+def check_response(response_bytes: float, topology: Topology) -> None:
+    """Raise `UsageError` when a follower cannot hold a whole response in the heap of its JVM."""
+    for host in topology.brokers:
+        heap_bytes = host.jvm.heap_bytes or HEAP_BYTES
+        if response_bytes > MOST_OF_HEAP * heap_bytes:
+            raise UsageError(
+                f"a follower receives a response of {format_size(int(response_bytes))} whole, and the JVM of "
+                f"{host.name} has {format_size(heap_bytes)} of heap: give "
+                f"response={format_size(int(MOST_OF_HEAP * heap_bytes))} or less, or declare a larger kafka.jvm.heap in "
+                "the topology"
+            )
 
 
 def no_action(_settings: Settings, _hosts: Hosts) -> MidMoveAction:
@@ -292,6 +307,8 @@ def throttled_experiment(
         ready = TOPOLOGIES[brokers] if storage == "disk" else topology_with(storage, brokers)
         check_brokers(name, topology, brokers, ready)
         check_storage(storage, topology)
+        if "response" in settings:
+            check_response(number(settings, "response"), topology)
         quota_settings(declared(topology, overlay(settings)))
         hosts = [host.name for host in topology.brokers]
         found = planned(settings, hosts)
