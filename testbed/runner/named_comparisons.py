@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from testbed.runner.variant import Variant, product
+from testbed.runner.variant import Variant, product, values_of
 from testbed.software.automq import VARIABLE
 
 COMMAND = "run"
@@ -55,9 +55,9 @@ class NamedComparison:
         The baseline does not depend on a setting of which `axes` has several values: it stays for that one.
         """
         replaced = _by_name(word for word in given if word not in self.axes)
-        several = {name for name, word in replaced.items() if "," in word}
+        several = {name for name, word in replaced.items() if len(values_of(word)) > 1}
         independent = {name for name, word in _by_name(self.axes).items() if "," in word}
-        common = {name: word for name, word in own.items() if "," not in word}
+        common = {name: word for name, word in own.items() if len(values_of(word)) == 1}
         found = []
         for each in wanted:
             label, settings = each[0], _by_name(each[1])

@@ -19,6 +19,8 @@ from testbed.topology.model import Topology
 
 DEFECT = "defect="
 """The setting of a variant that is no parameter of its experiment: a defect of the brokers."""
+DISTRIBUTION = "distribution="
+"""The setting of a load whose one value has commas: sizes with weights."""
 UPGRADE = "kip73-upgrade"
 """The experiment that ends with another Kafka than it begins with."""
 TARGET = "to="
@@ -113,6 +115,12 @@ def of_each(base: Variant, kafkas: Sequence[str]) -> tuple[Variant, ...]:
     return tuple(replace(base, label=f"kafka {labels[text]}", kafka=text) for text in kafkas)
 
 
+def values_of(word: str) -> list[str]:
+    """Return the values of a `NAME=VALUE,VALUE,…` text. A distribution is one value, whatever commas it has."""
+    text = word.partition("=")[2]
+    return [text] if word.startswith(DISTRIBUTION) else [value.strip() for value in text.split(",")]
+
+
 def product(base: Variant, sets: Sequence[str]) -> tuple[Variant, ...]:
     """Return the cartesian product of the `NAME=VALUE,VALUE,…` texts; the first variant has every first value.
 
@@ -120,8 +128,8 @@ def product(base: Variant, sets: Sequence[str]) -> tuple[Variant, ...]:
     """
     axes: dict[str, list[str]] = {}
     for word in sets:
-        name, equals, text = word.partition("=")
-        given = [value.strip() for value in text.split(",")]
+        name, equals, _text = word.partition("=")
+        given = values_of(word)
         if not equals or not all(given):
             raise UsageError(f"--set {word}: expected NAME=VALUE or NAME=VALUE,VALUE,…")
         if name in axes:
@@ -169,8 +177,9 @@ def parse_variant(text: str, base: Variant) -> Variant:
     label, colon, rest = text.partition(":")
     if not colon:
         raise UsageError(f"--variant {text!r}: expected 'LABEL: NAME=VALUE …', for instance 'tuned: fetch=tuned'")
-    # A comma also parts settings, but belongs to a defect's text.
-    words = [part for word in rest.split() for part in ([word] if word.startswith(DEFECT) else word.split(",")) if part]
+    # A comma also parts settings, but belongs to the text of a defect or of a distribution.
+    whole = (DEFECT, DISTRIBUTION)
+    words = [part for word in rest.split() for part in ([word] if word.startswith(whole) else word.split(",")) if part]
     return _with(base, label.strip(), words)
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from results.contract.document import decode
 from testbed.errors import UsageError
+from testbed.runner.named_comparisons import named_comparisons
 from testbed.runner.variant import Variant, check_labels, differing, parse_variant, product, resolve
 
 BASE = Variant("kip73-two-node", "kip73-two-node", settings=("preload=20s",))
@@ -113,3 +114,22 @@ def test_variants_on_one_ground_are_those_with_the_same_topology_and_kafka():
 def test_what_cannot_be_run_is_refused_before_anything_is_made(variant, told):
     with pytest.raises(UsageError, match=told):
         resolve(variant)
+
+
+def test_a_distribution_of_sizes_is_one_value_whatever_commas_it_has():
+    """Its sizes were variants of their own, each with records of one size."""
+    sizes = "distribution=200B*9,10KiB*1"
+    (one,) = product(BASE, [sizes])
+    assert one.settings == (*BASE.settings, sizes)
+    assert [each.settings[-2:] for each in product(BASE, [sizes, "keys=none,100"])] == [
+        (sizes, "keys=none"),
+        (sizes, "keys=100"),
+    ]
+    assert parse_variant(f"mixed: {sizes} keys=100", BASE).settings == (*BASE.settings, sizes, "keys=100")
+
+
+def test_a_comparison_keeps_its_labelled_variants_with_a_distribution():
+    given = ["distribution=200B*9,10KiB*1"]
+    variants = named_comparisons()["batching-compare"].variants(given, "ci", None, None)
+    assert {"spread", "paced"} <= {each.label for each in variants}
+    assert all(given[0] in each.settings for each in variants)
