@@ -41,6 +41,7 @@ def test_a_value_at_its_border_is_taken_or_refused_and_never_an_error_of_another
         ("kip73-live-change", ["lowered=0B/s"], "lowered=0B/s: expected more than 0"),
         ("kip73-live-change", ["raised=5MB/s"], "raised=5MB/s is not above rate=5MB/s"),
         ("kip73-live-change", ["lowered=9MB/s"], "lowered=9MB/s is not below raised=9MB/s"),
+        ("kip73-live-change", ["lowered=1kB/s"], "lowered=1kB/s is too low: what healthy brokers leave"),
         ("kip73-stuck", ["patience=0s"], "patience=0s: expected more than 0"),
         ("kip73-nic-bound", ["nic=0mbit"], "nic=0mbit: expected more than 0"),
         ("kip73-many", ["partitions=4"], "partitions=4: each of 5 brokers leads one; give 5 or more"),

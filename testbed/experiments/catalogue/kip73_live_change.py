@@ -10,6 +10,7 @@ to 1.12 of the quota. Only the mean over one window's time of windows shows whet
 lasts three windows, plus the samples at their edges.
 """
 
+from results.criteria.catalogue.steady_mean import STEADY_LOWEST
 from testbed.errors import UsageError
 from testbed.experiments.criteria import BOUNDS
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, above_zero, number
@@ -33,6 +34,12 @@ def _action(settings: Settings, _hosts: Hosts) -> MidMoveAction:
         raise UsageError(f"raised={format_byte_rate(raised)} is not above rate={format_byte_rate(rate)}")
     if lowered >= raised:
         raise UsageError(f"lowered={format_byte_rate(lowered)} is not below raised={format_byte_rate(raised)}")
+    least = round((1 - STEADY_LOWEST) * (rate + raised))
+    if lowered < least:
+        raise UsageError(
+            f"lowered={format_byte_rate(lowered)} is too low: what healthy brokers leave of the first two phases would "
+            f"take longer than a phase under it; give {format_byte_rate(least)} or more"
+        )
     return LiveChange([raised, lowered], number(settings, "phase"))
 
 
