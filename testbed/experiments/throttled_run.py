@@ -39,8 +39,8 @@ EVENTS = {"move.started": "return.started", "move.done": "return.done"}
 PARTITION_S = 0.05
 """Seconds of the timeout for each partition: on two cores 2,000 partitions took 0.026 s each beyond the quota's time
 (docs/measurements/scale.md)."""
-RETURN_S = 90.0
-"""The longest wait for the end. What a throttle lets pass in a minute takes a tenth of that without one."""
+RETURN_S, RETURN_TIMES = 90.0, 3
+"""The longest wait for the end: seconds, and how many times the bytes ÷ NIC come on top."""
 
 
 def return_plan(environment: MoveEnvironment) -> Plan:
@@ -63,10 +63,15 @@ def move_back(environment: MoveEnvironment) -> None:
     try:
         with Driver(environment.admin, JournalFolder(), on_event=record, cancel_on_error=True, able=able) as driver:
             driver.execute(return_plan(environment), None)
-            driver.follow(on_poll, timeout_s=RETURN_S, interval_s=UNTHROTTLED_LOOK_S)
+            driver.follow(on_poll, timeout_s=return_s(environment), interval_s=UNTHROTTLED_LOOK_S)
     except (DriverError, KafkaError, RestoreError, WaitTimeout) as error:
         # Only the comparison is lost: the measured move is over.
         recorder.event("note", "not moved back", {"error": str(error)})
+
+
+def return_s(environment: MoveEnvironment) -> float:
+    """Return the longest wait for the end of the return, in seconds."""
+    return RETURN_S + RETURN_TIMES * _links_s(environment, carried(environment.layout, environment.ids))
 
 
 def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbatched_run) -> ExperimentResult:

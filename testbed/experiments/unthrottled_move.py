@@ -34,6 +34,7 @@ from testbed.experiments.new_leader_uploads import NewLeaderUploads
 from testbed.experiments.reassignment_run import LogSizes, ReassignmentRun, unbatched_run
 from testbed.experiments.storage import check_size, check_storage, log_bytes_of, storage_of, storage_parameter
 from testbed.experiments.throttled_move import check_brokers, inbound, no_action
+from testbed.experiments.throttled_run import PARTITION_S
 from testbed.network.shape import payload_bytes_per_s
 from testbed.probes.allow_list import during
 from testbed.provision.membership import joining_brokers, require_can_leave, require_local
@@ -210,14 +211,15 @@ def sent_logs(environment: MoveEnvironment, sizes: LogSizes) -> tuple[Sent, ...]
 def _timeout_s(
     sent: Sequence[Sent], nics: Sequence[NicMeasurement], uplinks: Iterable[Link] = (), taken: float = 0.0
 ) -> float:
-    """Return the timeout in seconds: 90 s, and five times that of the whole logs over the slowest NIC or uplink.
+    """Return the timeout in seconds: 90 s, five times that of the logs over the slowest link, and some a partition.
 
     The load takes the part `taken` of it, and leaves the rest.
     """
     rates = [nic.payload_bytes_per_s for nic in nics if nic.payload_bytes_per_s]
     rates += [payload_bytes_per_s(min(link.tx_bps, link.rx_bps)) for link in uplinks]
     left_bytes_per_s = min(rates, default=10e6) * (1 - min(taken, MOST_OF_NIC))
-    return 90.0 + 5 * sum(each.total_bytes for each in sent) / left_bytes_per_s
+    partitions_s = PARTITION_S * sum(each.partitions for each in sent)
+    return 90.0 + 5 * sum(each.total_bytes for each in sent) / left_bytes_per_s + partitions_s
 
 
 # ---- experiments

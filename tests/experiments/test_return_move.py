@@ -1,5 +1,6 @@
 """The return of a move on a cluster in memory: every moved partition gets its replicas back, without a throttle."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from testbed.experiments import throttled_run
 from testbed.experiments.experiment import find_experiment
 from testbed.experiments.layout import Layout, PartitionGroup
-from testbed.experiments.throttled_run import move_back, return_plan
+from testbed.experiments.throttled_run import move_back, return_plan, return_s
 from testbed.kafka.types import TopicPartition
 from testbed.throttle.journal import JournalFolder
 from testbed.topology.find import find
@@ -28,6 +29,8 @@ def environment(admin, events, samples):
         recorder=recorder,
         admin=admin,
         ids=IDS,
+        layout=LAYOUT,
+        setup=SimpleNamespace(storage="disk"),
         testbed=SimpleNamespace(topology=find("two-brokers")),
         context=SimpleNamespace(progress=lambda _text: None),
         throttled_groups=lambda: [group for group in LAYOUT.moving if group is not LAYOUT.control],
@@ -68,3 +71,11 @@ def test_an_experiment_says_whether_it_returns():
     experiment = find_experiment("kip73-two-node-produce")
     (compare,) = (each for each in experiment.parameters if each.name == "compare")
     assert compare.default == "return" and compare.parse("none") == "none"
+
+
+def test_it_has_as_long_as_its_bytes_need():
+    """It had 90 s: after a `preload` of an hour the comparison was lost."""
+    large = environment(None, [], [])
+    assert return_s(large) == pytest.approx(90, abs=0.01)
+    large.layout = replace(LAYOUT, throttled=(replace(MOVED, bytes=25_000_000_000), STILL))
+    assert return_s(large) > 90 + 3 * 25_000 / 48
