@@ -9,7 +9,7 @@ from results.contract.relocation import Storage
 from results.contract.verdict import DIRECTIONS, Direction
 from testbed.errors import UsageError
 from testbed.experiments.layout import Layout
-from testbed.experiments.load_shape import LoadShape
+from testbed.experiments.load_shape import LoadShape, in_logs
 from testbed.network.shape import payload_bytes_per_s
 from testbed.probes.brokers import sampled_nic
 from testbed.probes.machine import wait_calm
@@ -95,17 +95,17 @@ def load_shares(
     return found
 
 
-def check_load(layout: Layout, brokers: Sequence[DeclaredHost], storage: Storage) -> None:
+def check_load(layout: Layout, shape: LoadShape, brokers: Sequence[DeclaredHost], storage: Storage) -> None:
     """Raise `UsageError` when what clients write takes almost all of a NIC, or more: the move would not end."""
-    shares = load_shares(layout, brokers, storage)
+    shares = load_shares(in_logs(layout, shape), brokers, storage)
     if not shares:
         return
     (host, nic, direction), share = max(shares.items(), key=lambda each: each[1])
     if share > MOST_OF_NIC:
         inbound = format_byte_rate(layout.inbound_bytes_per_s, 3)
         raise UsageError(
-            f"inbound is {inbound}, which clients write and read, and followers copy: {nic} of {host} needs {share:.0%} "
-            f"of what it carries, {direction}: less than a tenth is left for the move; lower inbound to "
+            f"inbound is {inbound}, which clients write and read, and followers copy: {nic} of {host} needs "
+            f"{share:.0%} of what it carries, {direction}: less than a tenth is left for the move; lower inbound to "
             f"{format_byte_rate(ROUNDED * layout.inbound_bytes_per_s * MOST_OF_NIC / share, 2)} or less, or take a "
             "topology with faster NICs"
         )

@@ -36,7 +36,7 @@ class LoadShape:
 
     @property
     def log_bytes_per_byte(self) -> float:
-        """Return the bytes by which logs grow for each byte of values: a codec saves some, heads of records add some."""
+        """Return the bytes of logs for each byte of values: a codec saves some, heads of records add some."""
         weights = sum(size.weight for size in self.sizes)
         mean = sum(size.record_bytes * size.weight for size in self.sizes) / weights if weights else self.record_bytes
         return (1 - (0.0 if self.compression == NONE else self.redundancy)) * (1 + LOG_HEAD_BYTES / mean)

@@ -174,8 +174,8 @@ def check_response(response_bytes: float, topology: Topology) -> None:
             raise UsageError(
                 f"a follower receives a response of {format_size(int(response_bytes))} whole, and the JVM of "
                 f"{host.name} has {format_size(heap_bytes)} of heap: give "
-                f"response={format_size(int(MOST_OF_HEAP * heap_bytes))} or less, or declare a larger kafka.jvm.heap in "
-                "the topology"
+                f"response={format_size(int(MOST_OF_HEAP * heap_bytes))} or less, or declare a larger kafka.jvm.heap "
+                "in the topology"
             )
 
 
@@ -314,7 +314,7 @@ def throttled_experiment(
         found = planned(settings, hosts)
         action(settings, hosts).measured_topology(topology)
         check_lists(found, node_ids(topology.brokers), in_steps=mode_of(settings) != "unbatched")
-        check_load(found, topology.brokers, storage)
+        check_load(found, load_shape(settings), topology.brokers, storage)
         if not QUOTA_BINDS.isdisjoint(criteria):
             check_links(found, topology, highest_throttle(settings))
 

@@ -133,7 +133,7 @@ def _announce(environment: MoveEnvironment, sizes: LogSizes) -> None:
 
 
 def _timeout_s(run: ReassignmentRun, sizes: LogSizes) -> float:
-    """Return the timeout: three times the time of throttle or link, a minute, the rests, and time for each partition."""
+    """Return the timeout: three times that of throttle or link, a minute, the rests, and time for each partition."""
     environment, layout = run.environment, run.environment.layout
     slowest = run.action.slowest_bytes_per_s or environment.setup.throttle_bytes_per_s
     phases = [(run.action.waits_s, environment.setup.throttle_bytes_per_s), (math.inf, slowest)]

@@ -296,7 +296,8 @@ def unthrottled_experiment(
         if leaves:
             require_can_leave(found, found.brokers[-1].name, found.name)
         present = (*found.brokers, *joining_brokers(found, joining))
-        check_load(planned(settings, [host.name for host in present]), present, storage_of(settings))
+        placed = planned(settings, [host.name for host in present])
+        check_load(placed, load_shape(settings, RECORD_SIZE), present, storage_of(settings))
 
     def run(context: Context) -> ExperimentResult:
         topology = context.testbed.topology
