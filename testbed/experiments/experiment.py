@@ -1,6 +1,7 @@
 """The definition of an experiment, the lookup of experiments, and the parser of their settings."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from results.contract.manifest import Facts, IncidentRecord, Move, NicMeasurement, Relocation, StepsRecord
@@ -152,10 +153,21 @@ def read_settings(experiment: Experiment, profile: str, given: Sequence[str]) ->
         try:
             values[name] = known[name].parse(text)
         except ValueError as error:
-            problems.append(f"--set {name}={text}: {error}")
+            problems.append(f"--set {name}={text}: {error}{_several(known[name], text)}")
     if problems:
         raise UsageError("\n".join(problems))
     return values
+
+
+def _several(parameter: Parameter, text: str) -> str:
+    """Return what a run with several values needs, when a text is a list of values; empty when it is none."""
+    if "," not in text or parameter.name == "distribution":  # one distribution has commas itself
+        return ""
+    for part in text.split(","):
+        with suppress(ValueError):
+            parameter.parse(part.strip())
+            return "; a run has one value, `testbed sweep` makes runs with each of several"
+    return ""
 
 
 def number(settings: Settings, name: str) -> float:

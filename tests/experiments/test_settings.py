@@ -31,6 +31,14 @@ def test_an_experiment_without_parameters_says_so():
     assert str(caught.value) == "--set rate=5MB/s: kip455-cancel has no parameters"
 
 
+def test_a_list_of_values_is_refused_with_the_command_that_takes_it():
+    with pytest.raises(UsageError) as caught:
+        read_settings(TWO_NODE, "ci", ["partitions=1,10", "rate=nothing,at all"])
+    partitions, rate = sorted(str(caught.value).splitlines())
+    assert partitions.endswith("10000; a run has one value, `testbed sweep` makes runs with each of several")
+    assert "sweep" not in rate
+
+
 def test_an_unknown_experiment_is_answered_with_the_nearest():
     with pytest.raises(UsageError, match="did you mean kip73-two-node"):
         find_experiment("kip73-twonode")
