@@ -5,6 +5,7 @@ import string
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 from results.contract.handover import HandoverRecord
 from results.contract.manifest import Facts, NicMeasurement
@@ -26,7 +27,7 @@ from testbed.experiments.experiment import (
 from testbed.experiments.kip73_layouts import side
 from testbed.experiments.layout import Layout, PartitionGroup, most_replicas, stored_bytes
 from testbed.experiments.load import ALONE_S, MOST_OF_NIC, check_load, load_shares
-from testbed.experiments.load_shape import load_shape, shape_parameters, with_shape
+from testbed.experiments.load_shape import LoadShape, in_logs, load_shape, shape_parameters, with_shape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import instant
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
@@ -170,7 +171,7 @@ def run_unthrottled_move(
             stores=tuple(host.name for host in context.testbed.topology.objectstores),
             sent=sent,
             nic_bytes_per_log_byte=factor,
-            written_bytes_per_s=0.0 if live is None else environment.layout.inbound_bytes_per_s,
+            written_bytes_per_s=0.0 if live is None else log_growth(environment.layout, setup.load),
             balanced=bool(setup.joining or setup.leaving),
             cold=cold,
             membership=membership,
@@ -206,6 +207,11 @@ def sent_logs(environment: MoveEnvironment, sizes: LogSizes) -> tuple[Sent, ...]
             total = local
         found += [Sent(group.leader, each, len(group.partitions), total, local) for each in group.adding]
     return tuple(found)
+
+
+def log_growth(layout: Layout, shape: LoadShape) -> float:
+    """Return the most bytes per second by which logs grow under the load: a codec need not save what it can."""
+    return in_logs(layout, replace(shape, redundancy=0.0)).inbound_bytes_per_s
 
 
 def _timeout_s(

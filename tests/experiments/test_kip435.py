@@ -70,6 +70,15 @@ def test_the_throttle_is_lowered_below_what_replicas_in_sync_take_and_raised_aga
     assert EXCHANGE.overlay(settings(EXCHANGE)) and not RF4.overlay(chosen)
 
 
+@pytest.mark.parametrize("given", [("inbound=none",), ("inbound=300kB/s",), ("compression=lz4", "redundancy=0.8")])
+def test_a_lowered_throttle_that_replicas_in_sync_do_not_exceed_is_refused(given):
+    """`in-sync-unbounded` failed of a healthy Kafka: nothing was sent beyond the throttle."""
+    with pytest.raises(UsageError, match="lowered=1MB/s is not below what 3 replicas in sync take of inbound="):
+        RF4.overlay(settings(RF4, *given))
+    RF4.overlay(settings(RF4, *given, "mode=batched"))
+    RF4.overlay(settings(RF4, "inbound=300kB/s", "lowered=500kB/s"))
+
+
 @pytest.mark.parametrize("experiment", [EXCHANGE, RF4], ids=lambda each: each.name)
 def test_r_p_and_l_are_limits_and_none_is_none(experiment):
     assert limits(settings(experiment)) == BatchLimits(1, 5, None)

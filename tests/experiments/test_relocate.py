@@ -16,10 +16,11 @@ from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.experiments.kip73_layouts import one_of_two
 from testbed.experiments.layout import fills
 from testbed.experiments.load import ClientLoad
+from testbed.experiments.load_shape import load_shape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.storage import upload_s
-from testbed.experiments.unthrottled_move import RunActivity, _timeout_s, run_unthrottled_move, sent_logs
+from testbed.experiments.unthrottled_move import RunActivity, _timeout_s, log_growth, run_unthrottled_move, sent_logs
 from testbed.kafka.types import TopicPartition
 from testbed.network.addresses import AddressPlan
 from testbed.probes.recorder import Recorder
@@ -258,3 +259,11 @@ def test_a_preload_has_as_long_as_its_bytes_need(monkeypatch):
     assert written > 10e9
     followed = environment.layout.throttled[0].bytes
     assert given == [pytest.approx(300 + written / 10e6), pytest.approx(120 + 3 * 8 * followed / 400e6)]
+
+
+def test_what_small_records_write_is_what_logs_grow_by():
+    """Only values counted: with records of 64 B `copied-bytes` failed of a healthy Kafka."""
+    given = ["inbound=4MB/s", "record-size=64B", "compression=lz4", "redundancy=0.5"]
+    settings = read_settings(find_experiment("s3-reassign"), "ci", given)
+    found = log_growth(layout(settings, ["b1", "b2"]), load_shape(settings, "record-size"))
+    assert found == pytest.approx(5e6)

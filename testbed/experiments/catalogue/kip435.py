@@ -19,16 +19,36 @@ from testbed.errors import UsageError
 from testbed.experiments.criteria import BOUNDS, LOAD
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, above_zero, number, whole
 from testbed.experiments.kip73_layouts import led_by_one, whole_move
+from testbed.experiments.load_shape import load_shape
 from testbed.experiments.mid_move_actions import LiveChange, MidMoveAction
 from testbed.experiments.reassignment_run import monitored_run
-from testbed.experiments.throttled_move import MODES, RELEASE, limit, load, parameters, throttled_experiment
+from testbed.experiments.throttled_move import (
+    MODES,
+    RELEASE,
+    limit,
+    load,
+    mode_of,
+    parameters,
+    throttled_experiment,
+)
 from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
 
+ABOVE = 1.1
+"""How many times the lowered throttle replicas in sync take at least: they fetch in bursts, and a phase lasts 12 s."""
 
-def _action(settings: Settings, _hosts: Hosts) -> MidMoveAction:
+
+def _action(settings: Settings, hosts: Hosts) -> MidMoveAction:
     lowered, rate = int(number(settings, "lowered")), int(number(settings, "rate"))
     if lowered >= rate:
         raise UsageError(f"lowered={format_byte_rate(lowered)} is not below rate={format_byte_rate(rate)}")
+    followers, inbound = len(hosts) // 2 - 1, number(settings, "inbound")
+    taken = followers * inbound * load_shape(settings).log_bytes_per_byte
+    if mode_of(settings) == "unbatched" and taken < ABOVE * lowered:
+        raise UsageError(
+            f"lowered={format_byte_rate(lowered)} is not below what {followers} replicas in sync take of "
+            f"inbound={format_byte_rate(inbound)}, {format_byte_rate(taken, 3)}: the run could not show whether it "
+            "holds them back; lower it, or raise inbound"
+        )
     return LiveChange([lowered, rate], number(settings, "phase"))
 
 
