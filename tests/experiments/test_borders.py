@@ -37,6 +37,7 @@ def test_a_value_at_its_border_is_taken_or_refused_and_never_an_error_of_another
         ("kip73-mixed-volume", ["rate=0B/s"], "rate=0B/s: expected more than 0"),
         ("kip73-mixed-volume", ["lag=300ms"], "expected 500ms or more: a broker does not start"),
         ("kip73-mixed-volume", ["response=3GiB"], "expected 1B to "),
+        ("kip73-mixed-volume", ["lag=1s"], "lag=1s is less than a fetch of a healthy follower may take"),
         ("kip73-fetch-size", ["response=0B"], "expected 1B to "),
         ("kip73-live-change", ["lowered=0B/s"], "lowered=0B/s: expected more than 0"),
         ("kip73-live-change", ["raised=5MB/s"], "raised=5MB/s is not above rate=5MB/s"),

@@ -187,10 +187,10 @@ def test_clients_do_not_use_a_nic_for_replication():
     fitted("kip73-two-node-produce", "rate=40MB/s", "inbound=10MB/s", on=apart)
 
 
-@pytest.mark.parametrize("name", ["kip73-fetch-size", "kip73-mixed-volume"])
-def test_a_response_that_no_heap_holds_is_refused_before_anything_is_provisioned(name):
+@pytest.mark.parametrize(("name", "more"), [("kip73-fetch-size", ()), ("kip73-mixed-volume", ("lag=40s", "rate=3MB/s"))])
+def test_a_response_that_no_heap_holds_is_refused_before_anything_is_provisioned(name, more):
     """A follower that received one of 1 GiB ran out of heap, and `move-done` failed."""
-    fitted(name, "response=128MiB")
+    fitted(name, *more, "response=128MiB")
     with pytest.raises(UsageError, match=r"1GiB whole, and the JVM of b1 has 512MiB of heap: give response=128MiB or"):
-        fitted(name, "response=1GiB")
-    fitted(name, "response=1GiB", on=find("two-brokers").with_heap(4 << 30))
+        fitted(name, *more, "response=1GiB")
+    fitted(name, *more, "response=1GiB", on=find("two-brokers").with_heap(4 << 30))

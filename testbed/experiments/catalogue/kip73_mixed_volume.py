@@ -6,6 +6,7 @@ their ISR. The throttle lists all of them, with `*`. One response exceeds what t
 Before KAFKA-4313 fetches also omitted partitions in sync, and their ISR shrank and expanded all the time.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -24,7 +25,8 @@ from testbed.experiments.throttled_move import (
     response_properties,
     throttled_experiment,
 )
-from testbed.units import format_duration, parse_byte_rate, parse_duration
+from testbed.throttle.quota_window import BURST_BYTES_PER_S
+from testbed.units import format_duration, format_size, parse_byte_rate, parse_duration
 
 LOW_PARTITIONS, LOW_BYTES = 20, 4_000_000
 
@@ -43,6 +45,13 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
         raise UsageError(
             f"a response is worth {format_duration(round(left_out_s, 1))} of the throttle, not more than "
             f"lag={format_duration(number(settings, 'lag'))}: no ISR would shrink even if those in sync were held back"
+        )
+    least_s = WAIT_S + number(settings, "response") / BURST_BYTES_PER_S
+    if number(settings, "lag") < least_s:
+        raise UsageError(
+            f"lag={format_duration(number(settings, 'lag'))} is less than a fetch of a healthy follower may take with "
+            f"response={format_size(int(number(settings, 'response')))}: give "
+            f"{format_duration(math.ceil(least_s))} or more"
         )
     high = moved(settings, (a,), (b,), number(settings, "inbound"))
     low = PartitionGroup("low", range(LOW_PARTITIONS), (a, b), (a, b), LOW_BYTES, number(settings, "low"))
