@@ -187,7 +187,9 @@ def test_clients_do_not_use_a_nic_for_replication():
     fitted("kip73-two-node-produce", "rate=40MB/s", "inbound=10MB/s", on=apart)
 
 
-@pytest.mark.parametrize(("name", "more"), [("kip73-fetch-size", ()), ("kip73-mixed-volume", ("lag=40s", "rate=3MB/s"))])
+@pytest.mark.parametrize(
+    ("name", "more"), [("kip73-fetch-size", ()), ("kip73-mixed-volume", ("lag=40s", "rate=3MB/s"))]
+)
 def test_a_response_that_no_heap_holds_is_refused_before_anything_is_provisioned(name, more):
     """A follower that received one of 1 GiB ran out of heap, and `move-done` failed."""
     fitted(name, *more, "response=128MiB")
