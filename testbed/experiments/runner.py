@@ -155,6 +155,10 @@ def _testbed(
         testbed = Testbed.attach(request.on)
         stack.callback(testbed.close)
         stack.enter_context(states.lock(request.on, for_run=True))
+        if half := testbed.state.half_changed:
+            raise TestbedError(
+                f"testbed {request.on} has {half}: `testbed down {request.on}` and `testbed up` make it again"
+            )
         experiment.fits(testbed.topology, settings)
         defects = by_host(request.defects, testbed.topology) if request.defects else None
         reconfigure(testbed, overlay, defects, progress)

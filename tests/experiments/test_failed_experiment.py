@@ -1,6 +1,6 @@
 """An experiment that ends early is a result: no exception of it reaches the user as a traceback."""
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -13,11 +13,12 @@ from results.criteria.restraint import ENDING
 from testbed.errors import KafkaStuck, SoftwareError, TestbedError, UsageError
 from testbed.experiments import runner
 from testbed.experiments.experiment import ExperimentResult
-from testbed.experiments.runner import in_one_line
+from testbed.experiments.runner import RunRequest, in_one_line
 from testbed.probes.recorder import Recorder
 from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import NotWhole
 from testbed.wait import WaitTimeout
+from tests.provision.states import make
 from tests.results.synthetic import synthetic_run
 
 
@@ -196,3 +197,14 @@ def test_what_fails_after_the_commit_says_where_the_run_is(error, words):
         raise error
     assert str(raised.value).startswith(words)
     assert str(raised.value).endswith("\nrun run-1, pass, is in /runs")
+
+
+def test_a_testbed_whose_hosts_a_killed_command_was_changing_is_refused(monkeypatch, tmp_path):
+    """It was refused for its number of brokers, or measured with a broker that never ran."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    testbed = SimpleNamespace(state=make(changing={"b3": "1@1@another boot"}), close=lambda: None)
+    monkeypatch.setattr(runner.Testbed, "attach", lambda _name: testbed)
+    experiment = SimpleNamespace(overlay=lambda _settings: {})
+    why = "testbed one has b3, which a killed command was adding or removing: `testbed down one`"
+    with pytest.raises(TestbedError, match=why), ExitStack() as stack:
+        runner._testbed(RunRequest("scale-out", on="one"), experiment, {}, "run-1", stack, print)
