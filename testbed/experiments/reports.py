@@ -1,9 +1,11 @@
 """Reports of runs: their figures, their folder, and the page of a stored run."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from results.contract import durable
+from results.contract.files import LocalFiles
 from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
 from results.criteria import Judgement, MoveMeasures, judge
@@ -70,6 +72,20 @@ def open_store(location: str | None) -> Store:
         return Store.open(location or default_store())
     except StoreError as error:
         raise UsageError(str(error)) from error
+
+
+def open_store_for_runs(location: str | None) -> Store:
+    """Return the store as `open_store` does. Raise `UsageError` when new runs cannot be written to its folder."""
+    store = open_store(location)
+    if isinstance(store.files, LocalFiles):
+        root = store.files.root
+        there = next(folder for folder in (root, *root.parents) if folder.exists())
+        if not os.access(there, os.W_OK):
+            raise UsageError(
+                f"{store.location} cannot be written: {there} is on a read-only file system, or is another user's; "
+                "give another store with --store"
+            )
+    return store
 
 
 def write_report(store: Store, run: Manifest, judgement: Judgement | None = None) -> Path:

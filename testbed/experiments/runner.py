@@ -41,7 +41,7 @@ from testbed.experiments.record import (
     recorded_by,
     this_testbed,
 )
-from testbed.experiments.reports import RunFigure, figures, open_store, write_report
+from testbed.experiments.reports import RunFigure, figures, open_store_for_runs, write_report
 from testbed.experiments.run_topology import run_topology
 from testbed.experiments.spark import spark_session
 from testbed.extras import require_extra
@@ -104,7 +104,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     settings = read_settings(experiment, request.profile, request.settings)
     if request.confirm:
         require_extra("pyspark")
-    store = open_store(request.store)
+    store = open_store_for_runs(request.store)
     run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
     with ExitStack() as stack:
         testbed = _testbed(request, experiment, settings, run_id, stack, progress)

@@ -11,7 +11,7 @@ from results.contract.store import Store, StoreError
 from results.criteria.judgement import OWN_ERROR
 from results.criteria.restraint import ENDING
 from testbed.errors import KafkaStuck, SoftwareError, TestbedError, UsageError
-from testbed.experiments import runner
+from testbed.experiments import record, reports, runner
 from testbed.experiments.experiment import ExperimentResult
 from testbed.experiments.runner import RunRequest, in_one_line
 from testbed.probes.recorder import Recorder
@@ -208,3 +208,26 @@ def test_a_testbed_whose_hosts_a_killed_command_was_changing_is_refused(monkeypa
     why = "testbed one has b3, which a killed command was adding or removing: `testbed down one`"
     with pytest.raises(TestbedError, match=why), ExitStack() as stack:
         runner._testbed(RunRequest("scale-out", on="one"), experiment, {}, "run-1", stack, print)
+
+
+def test_a_full_disk_of_the_state_is_a_run_that_is_not_committed(monkeypatch, tmp_path):
+    """The note of the commit ended a whole campaign with an error that named no run."""
+
+    def full(*_):
+        raise OSError(28, "No space left on device", "/state/commits/run-1")
+
+    monkeypatch.setattr(record, "noted", full)
+    data = SimpleNamespace(manifest=SimpleNamespace(run_id="run-1"))
+    why = r"^run run-1 is not committed: No space left on device \(/state/commits/run-1\); free space"
+    with pytest.raises(TestbedError, match=why):
+        record.commit(Store.open(tmp_path), data)
+
+
+def test_a_store_that_cannot_be_written_is_refused_before_the_first_run(monkeypatch, tmp_path):
+    """A night on a read-only store ran three scenarios, and then ended."""
+    location = str(tmp_path / "not" / "there")
+    assert reports.open_store_for_runs(location).location == location
+    monkeypatch.setattr(reports.os, "access", lambda _path, _mode: False)
+    with pytest.raises(UsageError, match=rf"^{location} cannot be written: {tmp_path} is on a read-only"):
+        reports.open_store_for_runs(location)
+    assert reports.open_store(location).location == location  # to read it is enough
