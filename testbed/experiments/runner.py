@@ -279,9 +279,18 @@ def _outcome(experiment: Experiment, context: Context) -> tuple[ExperimentResult
     except Exception as error:  # noqa: BLE001 - the run keeps what was seen so far, and says that it is not whole
         # A broker raises neither an error of another class, nor one of the engine or of software that cannot be had.
         own = isinstance(error, (SoftwareError, EngineGone)) or not isinstance(error, TestbedError)
-        why = f"{OWN_ERROR if own else ''}{in_one_line(error)}"
+        why = f"{OWN_ERROR if own else ''}{in_one_line(error)}{_store_refusal(context.testbed)}"
         _note(context.recorder, context.progress, "the experiment ended early", why)
         return ExperimentResult(), why
+
+
+def _store_refusal(testbed: Testbed) -> str:
+    """Return that the object store takes no object, and why, for the end of a reason; empty where it takes one."""
+    try:
+        refused = testbed.objectstore.refusal() if testbed.topology.objectstores else ""
+    except TestbedError as error:
+        refused = str(error)
+    return f"; the object store refuses a write: {refused}" if refused else ""
 
 
 def _note(recorder: Recorder, progress: Progress, what: str, why: str) -> None:

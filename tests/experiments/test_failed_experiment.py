@@ -35,7 +35,8 @@ def outcome(monkeypatch):
     monkeypatch.setattr(runner, "explained", lambda *_: nullcontext())
     monkeypatch.setattr(runner, "guarded", lambda *_: nullcontext())
     recorder, said = Recorder(), []
-    context = SimpleNamespace(testbed=SimpleNamespace(engine=None, state=None), recorder=recorder, progress=said.append)
+    testbed = SimpleNamespace(engine=None, state=None, topology=SimpleNamespace(objectstores=()))
+    context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=said.append)
 
     def run(what):
         return runner._outcome(Ends(what) if isinstance(what, BaseException) else what, context)
@@ -50,6 +51,29 @@ def test_an_error_is_one_line_and_its_traceback_is_an_event(outcome):
     assert said == ["the experiment ended early: preload: nothing came for 60 s"]
     (event,) = recorder.events()
     assert event.detail["why"] == why and "Traceback" in event.detail["trace"]
+
+
+@pytest.mark.parametrize(
+    ("store", "said"),
+    [
+        (SimpleNamespace(refusal=lambda: ""), ""),
+        (SimpleNamespace(refusal=lambda: "XMinioStorageFull"), "; the object store refuses a write: XMinioStorageFull"),
+        (None, "; the object store refuses a write: its credentials cannot be read"),
+    ],
+)
+def test_a_store_that_takes_no_object_is_named_where_an_experiment_ends_early(store, said):
+    """A run on brokers whose store was full said of the brokers alone that nothing came of them."""
+
+    class Stored:
+        topology = SimpleNamespace(objectstores=("s1",))
+
+        @property
+        def objectstore(self):
+            if store is None:
+                raise TestbedError("its credentials cannot be read")
+            return store
+
+    assert runner._store_refusal(Stored()) == said
 
 
 def test_what_a_run_ends_is_an_event_as_long_as_it_lasts(outcome):

@@ -89,7 +89,7 @@ def test_a_path_that_is_gone_when_the_run_has_begun_keeps_the_run(mover, monkeyp
             with upgrade.around(mover):
                 pytest.fail("it was begun")
 
-    testbed = SimpleNamespace(engine=None, state=None)
+    testbed = SimpleNamespace(engine=None, state=None, topology=SimpleNamespace(objectstores=()))
     recorder = Recorder()
     context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=lambda _text: None)
     _result, why = runner._outcome(Begins(), context)
