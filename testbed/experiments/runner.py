@@ -51,6 +51,7 @@ from testbed.probes.recorder import Recorder
 from testbed.provision import state as states
 from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import NotWhole, explained, guarded, restarted, why_not_whole
+from testbed.provision.membership import require_whole_change
 from testbed.provision.testbed import Testbed, note_nothing
 
 if TYPE_CHECKING:
@@ -155,10 +156,7 @@ def _testbed(
         testbed = Testbed.attach(request.on)
         stack.callback(testbed.close)
         stack.enter_context(states.lock(request.on, for_run=True))
-        if half := testbed.state.half_changed:
-            raise TestbedError(
-                f"testbed {request.on} has {half}: `testbed down {request.on}` and `testbed up` make it again"
-            )
+        require_whole_change(testbed)
         experiment.fits(testbed.topology, settings)
         defects = by_host(request.defects, testbed.topology) if request.defects else None
         reconfigure(testbed, overlay, defects, progress)

@@ -168,6 +168,13 @@ def changing(testbed: "Testbed") -> Iterator[None]:
         yield
 
 
+def require_whole_change(testbed: "Testbed") -> None:
+    """Raise `TestbedError` when a killed command was adding or removing a host of a testbed that is to be measured."""
+    if half := testbed.state.half_changed:
+        name = testbed.name
+        raise TestbedError(f"testbed {name} has {half}: `testbed down {name}` and `testbed up` make it again")
+
+
 def _require_can_join(testbed: "Testbed", host: DeclaredHost) -> None:
     if host.role not in (Role.BROKER, Role.CLIENT):
         raise UsageError(f"{host.name} has the role {host.role.value}: only a broker or a client can join")

@@ -226,7 +226,7 @@ def test_what_fails_after_the_commit_says_where_the_run_is(error, words):
 def test_a_testbed_whose_hosts_a_killed_command_was_changing_is_refused(monkeypatch, tmp_path):
     """It was refused for its number of brokers, or measured with a broker that never ran."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    testbed = SimpleNamespace(state=make(changing={"b3": "1@1@another boot"}), close=lambda: None)
+    testbed = SimpleNamespace(name="one", state=make(changing={"b3": "1@1@another boot"}), close=lambda: None)
     monkeypatch.setattr(runner.Testbed, "attach", lambda _name: testbed)
     experiment = SimpleNamespace(overlay=lambda _settings: {})
     why = "testbed one has b3, which a killed command was adding or removing: `testbed down one`"
