@@ -143,7 +143,7 @@ def test_what_failed_before_an_interruption_does_not_end_the_series_again():
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (OSError(28, "No space left on device", "/data/evidence"), "No space left on device (/data/evidence); free space"),
+        (OSError(28, "No space left on device", "/e"), "No space left on device (/e); free space on"),
         (FileNotFoundError(2, "No such file or directory", "/x"), None),
     ],
     ids=["full disk", "a defect of the testbed"],
