@@ -8,7 +8,7 @@ from results.contract import durable
 from results.contract.files import LocalFiles
 from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
-from results.criteria import Judgement, MoveMeasures, judge
+from results.criteria import Judgement, MoveMeasures
 from results.criteria.judgement import changes
 from results.criteria.model import estimate
 from results.report import render
@@ -88,12 +88,11 @@ def open_store_for_runs(location: str | None) -> Store:
     return store
 
 
-def write_report(store: Store, run: Manifest, judgement: Judgement | None = None) -> Path:
+def write_report(store: Store, run: Manifest, judgement: Judgement) -> Path:
     """Write a run's report and return its path. The report shows differences from the recorded judgement."""
     samples, events = store.samples(run.run_id), store.events(run.run_id)
-    judged = judgement or judge(run, samples, events)
-    changed = changes(store.criteria(run.run_id), judged.criteria)
-    page = render(run, samples, events, judged.criteria, judged.measures, changed)
+    changed = changes(store.criteria(run.run_id), judgement.criteria)
+    page = render(run, samples, events, judgement.criteria, judgement.measures, changed)
     path = reports_dir() / f"{run.run_id}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
     with noted(run.run_id, store.location):

@@ -1,6 +1,5 @@
 """The execution of one experiment: provision, run, judge, commit, report. Spark can judge committed runs again."""
 
-import secrets
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -106,7 +105,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     if request.confirm:
         require_extra("pyspark")
     store = open_store_for_runs(request.store)
-    run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
+    run_id = new_run_id(experiment.name)
     with ExitStack() as stack:
         testbed = _testbed(request, experiment, settings, run_id, stack, progress)
         judgement = run_on(testbed, experiment, settings, request.profile, run_id, store, progress)

@@ -1,10 +1,8 @@
 """The replay of an incident: an experiment whose steps are the timeline's entries."""
 
-import secrets
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -86,7 +84,7 @@ def replay(request: ReplayRequest, progress: Progress) -> ReplayResult:
     """
     incident, experiment = request.incident, as_experiment(request.incident, request.seed)
     store = open_store_for_runs(request.store)
-    run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
+    run_id = new_run_id(experiment.name)
     settings: dict[str, Value] = {"variant": incident.variant, "seed": request.seed, **incident.parameters}
     with ExitStack() as stack:
         testbed = _testbed(request, experiment, run_id, stack, progress)
