@@ -1,4 +1,4 @@
-"""The calculator of change scores: the newest runs of a series against the earlier ones. Pure.
+"""The calculator of change scores: the newest runs of a series against the earlier ones. Pure, and replaceable.
 
 `docs/series.md`, *Calculator*, has the maths.
 """
@@ -6,6 +6,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
@@ -23,7 +24,7 @@ PRIOR = 6
 """The variance of the newest runs alone is averaged with the pooled variance, which weighs as much as so many runs."""
 LEAST_VARIANCE = 1e-9
 BESIDE = 0.7
-"""See `likeliest_steps`."""
+"""See `StepScan.places`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,18 @@ class Prior:
         if k not in self._of_mean:
             self._of_mean[k] = of_mean(k, self.memory)
         return self._of_mean[k]
+
+
+class Calculator(Protocol):
+    """Scores standardised runs `x` (a column a series, newest last)."""
+
+    def scores(self, x: Floats, prior: Prior, back: int = 0) -> Floats:
+        """Return how clearly each series changed, as of `back` nights ago, on any scale; 0 is not at all."""
+        ...
+
+    def places(self, x: Floats, prior: Prior, fine: bool = True) -> Ints:
+        """Return how many runs each series has since its likeliest change; roughly when not `fine`."""
+        ...
 
 
 @lru_cache(maxsize=256)
@@ -90,43 +103,41 @@ def to_normal(t2: Floats, dof: Floats) -> Floats:
     return np.asarray((8 * dof + 1) / (8 * dof + 3) * np.sqrt(dof * np.log1p(t2 / dof)))
 
 
-def step_scores(x: Floats, prior: Prior, back: int = 0) -> Floats:
-    """Return the largest deviate of each series (a column of `x`, newest run last) over all tried lengths.
+class StepScan:
+    """The calculator of the newest runs: a step after each number of them."""
 
-    With `back`, return that of so many runs ago.
-    """
-    seen = x[: len(x) - back]
-    best = np.zeros(x.shape[1], x.dtype)
-    for _, t2, _ in deviates(seen, prior):
-        np.maximum(best, t2, out=best)
-    return to_normal(best, prior.weight + (len(seen) - 2))
+    def scores(self, x: Floats, prior: Prior, back: int = 0) -> Floats:
+        """Return the largest deviate over all tried lengths."""
+        seen = x[: len(x) - back]
+        best = np.zeros(x.shape[1], x.dtype)
+        for _, t2, _ in deviates(seen, prior):
+            np.maximum(best, t2, out=best)
+        return to_normal(best, prior.weight + (len(seen) - 2))
 
+    def places(self, x: Floats, prior: Prior, fine: bool = True) -> Ints:
+        """Return, roughly, the length with the largest deviate; finely, the likeliest one, its neighbours counted in.
 
-def likeliest_steps(x: Floats, prior: Prior, fine: bool = True) -> Ints:
-    """Return how many runs each series has since its likeliest step.
-
-    Roughly, that is the length with the largest deviate; `fine`, the likeliest one, its neighbours counted in.
-    Of a small step a single length is rarely likely by itself; `BESIDE` is what being wrong by one run is worth.
-    """
-    best = np.zeros(x.shape[1], x.dtype)
-    rough, spread = np.full(x.shape[1], FEWEST_AFTER, np.int64), np.ones(x.shape[1], x.dtype)
-    for k, t2, own in deviates(x, prior):
-        rough, spread = np.where(t2 > best, k, rough), np.where(t2 > best, own, spread)
-        np.maximum(best, t2, out=best)
-    if not fine:
-        return rough
-    tried, n = lengths(len(x), every=True), len(x)
-    sums = running(x[::-1])
-    each = np.array(tried)[:, None]
-    newest = sums[np.array(tried) - 1]
-    step = newest / each - (sums[-1] - newest) / (n - each)
-    weight = 1 / np.stack([prior.of_mean(n - one) + prior.of_mean(one) for one in tried])
-    log = step * step * weight / spread / 2
-    likely = np.exp(log - np.max(log, axis=0))
-    around = likely.copy()
-    around[1:] += BESIDE * likely[:-1]
-    around[:-1] += BESIDE * likely[1:]
-    return np.asarray(np.array(tried)[np.argmax(around, axis=0)])
+        Of a small step a single length is rarely likely by itself; `BESIDE` is what being wrong by one run is worth.
+        """
+        best = np.zeros(x.shape[1], x.dtype)
+        rough, spread = np.full(x.shape[1], FEWEST_AFTER, np.int64), np.ones(x.shape[1], x.dtype)
+        for k, t2, own in deviates(x, prior):
+            rough, spread = np.where(t2 > best, k, rough), np.where(t2 > best, own, spread)
+            np.maximum(best, t2, out=best)
+        if not fine:
+            return rough
+        tried, n = lengths(len(x), every=True), len(x)
+        sums = running(x[::-1])
+        each = np.array(tried)[:, None]
+        newest = sums[np.array(tried) - 1]
+        step = newest / each - (sums[-1] - newest) / (n - each)
+        weight = 1 / np.stack([prior.of_mean(n - one) + prior.of_mean(one) for one in tried])
+        log = step * step * weight / spread / 2
+        likely = np.exp(log - np.max(log, axis=0))
+        around = likely.copy()
+        around[1:] += BESIDE * likely[:-1]
+        around[:-1] += BESIDE * likely[1:]
+        return np.asarray(np.array(tried)[np.argmax(around, axis=0)])
 
 
 def running(x: Floats) -> Floats:

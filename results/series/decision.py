@@ -1,6 +1,7 @@
 """The decision whether a score is a change to report, its kind (step or drift), and its state later. Pure."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -62,6 +63,8 @@ class LevelChange:
         return (self.low / abs(self.before), self.high / abs(self.before)) if self.before else None
 
 
+Decision = Callable[[Floats, int, float, float, ChangeRule], LevelChange | None]
+"""Runs (oldest first), how many of the newest are after the change, memory, chance, rule → the change; None: none."""
 MARGIN = 2.0
 """One must be e² times as likely as the other to be called it."""
 SLOPE = 8
@@ -72,7 +75,7 @@ FEWEST_KNOWN = 5
 
 
 def step_or_drift(runs: Floats, since: int, memory: float, chance: float, rule: ChangeRule) -> LevelChange | None:
-    """Return the change in `runs`, of which the `since` newest are after it; None: there is none.
+    """Return the change in `runs`, of which the `since` newest are after it; see `Decision`.
 
     A change needs most runs of both its sides on their own side of the middle, and an interval that does not hold 0. A
     drift fits better than any step.

@@ -1,17 +1,26 @@
 """The judgement of many series of a night: calculator, significance and decision in one. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from results.series.block import Block, Floats, Ints
-from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS_TO_JUDGE, Prior, likeliest_steps, of_mean, step_scores
-from results.series.decision import ChangeRule, LevelChange, step_or_drift
+from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS_TO_JUDGE, Calculator, Prior, StepScan, of_mean
+from results.series.decision import ChangeRule, Decision, LevelChange, step_or_drift
 from results.series.noise import Noise, prior_of
 from results.series.noise_estimation import FEW_SERIES, prepare
 from results.series.separation import separation
+
+Significance = Callable[[Floats, Noise], Floats]
+"""Scores, noise → the chance of each that one series first reaches it in one night in which nothing happens."""
+
+
+def by_surrogates(scores: Floats, noise: Noise) -> Floats:
+    """Return the chances by how often surrogates of the store's series reach a score."""
+    return noise.tail.chance(scores)
+
 
 Better = Literal["lower", "higher", "unknown"]
 """Which way is better. Where that is unknown, every change is reported as one for the worse: a user has to decide."""
@@ -40,9 +49,12 @@ class SeriesJudgement:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """The judgement by one rule."""
+    """The three parts, each replaceable, and the rule."""
 
     rule: ChangeRule = field(default_factory=ChangeRule)
+    calculator: Calculator = field(default_factory=StepScan)
+    significance: Significance = by_surrogates
+    decision: Decision = step_or_drift
 
     def look(self, block: Block, noise: Noise, family: int | None = None) -> "Iterator[Scores]":
         """Return the scores of the block, length by length.
@@ -54,11 +66,11 @@ class Judge:
         tonight = max(tonight, FEW_SERIES)
         limit = noise.tail.score(SCAN_SHARE * self.rule.night / tonight)
         for members, values in block.groups(FEWEST_RUNS_TO_JUDGE):
-            group = prepare(values)
+            group = prepare(values, self.calculator)
             memory = noise.memory.likely(group.memory, group.runs)
             prior = prior_of(group.standard, memory, group.variance, noise.spread)
-            scores = step_scores(group.standard.x, prior)
-            scanned = np.minimum(tonight * noise.tail.chance(scores) / SCAN_SHARE, 1.0)
+            scores = self.calculator.scores(group.standard.x, prior)
+            scanned = np.minimum(tonight * self.significance(scores, noise) / SCAN_SHARE, 1.0)
             large = np.minimum(tonight * separation(values, memory) / (1 - SCAN_SHARE), 1.0)
             detectable = _detectable(values, group.standard.scale, group.variance, memory, limit)
             yield Scores(members, values, group.standard.x, prior, scores, scanned, large, detectable)
@@ -68,13 +80,13 @@ class Judge:
         clear = np.flatnonzero(look.chances <= self.rule.night)
         if len(clear) == 0:
             return {}
-        places = likeliest_steps(look.x[:, clear], look.prior.take(clear))
+        places = self.calculator.places(look.x[:, clear], look.prior.take(clear))
         found = {}
         for i, place in zip(clear.tolist(), places.tolist(), strict=True):
             memory, chance = float(look.prior.memory[i]), float(look.chances[i])
             change = None
             if look.scanned[i] <= self.rule.night:
-                change = step_or_drift(look.values[:, i], place, memory, chance, self.rule)
+                change = self.decision(look.values[:, i], place, memory, chance, self.rule)
             if change is None and look.large[i] <= self.rule.night:
                 change = self._large(look.values[:, i], memory, chance)
             if change is not None:
@@ -82,7 +94,7 @@ class Judge:
         return found
 
     def _large(self, runs: Floats, memory: float, chance: float) -> LevelChange | None:
-        change = step_or_drift(runs, FEWEST_AFTER, memory, chance, self.rule)
+        change = self.decision(runs, FEWEST_AFTER, memory, chance, self.rule)
         far = change is not None and abs(change.after - change.before) >= self.rule.large * abs(change.before)
         return change if far else None
 

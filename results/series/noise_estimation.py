@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from results.series.block import Block, Floats, Ints, Standard, standardise
-from results.series.calculator import FEWEST_RUNS_TO_JUDGE, Prior, likeliest_steps, step_scores
+from results.series.calculator import FEWEST_RUNS_TO_JUDGE, Calculator, Prior, StepScan
 from results.series.noise import (
     GRID,
     NORMAL,
@@ -74,11 +74,11 @@ class Prepared:
         return len(self.standard.x)
 
 
-def prepare(values: Floats) -> Prepared:
+def prepare(values: Floats, calculator: Calculator) -> Prepared:
     """Look at series of one length, each by itself."""
     standard = standardise(values)
     x = standard.x
-    split = likeliest_steps(x, Prior.blank(x.shape[1], SPLIT_WITH), fine=False)
+    split = calculator.places(x, Prior.blank(x.shape[1], SPLIT_WITH), fine=False)
     rest = x - steps(x, split)
     variance = np.sum(rest * rest, axis=0) / (len(x) - 2)
     return Prepared(standard, split, variance, autocorrelations(x, split))
@@ -98,8 +98,9 @@ def learn(block: Block, seed: int, night: float = 0.05, each: Ints | None = None
     `each` is how many runs a night each series has (None: one): so many lie between two looks. Raise ValueError when
     no series has `FEWEST_RUNS_TO_JUDGE` runs.
     """
+    scan = StepScan()
     parts = list(_alike(block, each))
-    groups = [prepare(values) for _, values in parts]
+    groups = [prepare(values, scan) for _, values in parts]
     count = sum(len(group.memory) for group in groups)
     if count == 0:
         raise ValueError(f"no series has {FEWEST_RUNS_TO_JUDGE} runs: there is no noise to learn from yet")
@@ -114,7 +115,7 @@ def learn(block: Block, seed: int, night: float = 0.05, each: Ints | None = None
     priors = [
         prior_of(group.standard, memory.likely(group.memory, group.runs), group.variance, spread) for group in groups
     ]
-    fresh = [_fresh(group, prior) for group, prior in zip(groups, priors, strict=True)]
+    fresh = [_fresh(group, prior, scan) for group, prior in zip(groups, priors, strict=True)]
     kinds: list[tuple[Drawing, float]] = [(reordered, 1.0)]
     if count >= LEAST_ALIKE:  # of few series, one that has just changed would be taken for chance
         kinds.append((sign_flipped, RARER))
@@ -123,7 +124,7 @@ def learn(block: Block, seed: int, night: float = 0.05, each: Ints | None = None
         low, high = [], []
         for group, prior, distances, (apart, _) in zip(groups, priors, fresh, parts, strict=True):
             drawn = partial(draw, distances, rng)
-            for before, tonight in _scores(group, prior, drawn, memory, share, rng, apart):
+            for before, tonight in _scores(group, prior, drawn, memory, share, scan, rng, apart):
                 crossed = (tonight > before) & (tonight > START)
                 low.append(before[crossed])
                 high.append(tonight[crossed])
@@ -139,11 +140,11 @@ def _alike(block: Block, each: Ints | None) -> Iterator[tuple[int, Floats]]:
             yield int(apart), np.ascontiguousarray(values[:, often == apart])
 
 
-def _fresh(group: Prepared, prior: Prior) -> Floats:
+def _fresh(group: Prepared, prior: Prior, scan: Calculator) -> Floats:
     """Return the distances of a group's runs from their level, without autocorrelation and plain steps."""
     x = group.standard.x
     fixed = prior.memory[None, :]
-    x = np.where(step_scores(x, prior) > PLAIN, x - steps(x, group.split), x)
+    x = np.where(scan.scores(x, prior) > PLAIN, x - steps(x, group.split), x)
     return np.asarray(_fast(np.concatenate([x[:1] * np.sqrt(1 - fixed**2), x[1:] - fixed * x[:-1]])))
 
 
@@ -153,6 +154,7 @@ def _scores(
     surrogates: Callable[[int], Floats],
     memory: Autocorrelation,
     share: int,
+    scan: Calculator,
     rng: np.random.Generator,
     apart: int,
 ) -> "list[tuple[Floats, Floats]]":
@@ -182,12 +184,12 @@ def _scores(
             for row in range(1, n):
                 mixed[row] += coupling * mixed[row - 1]
         if not memory.certain(n):
-            split = likeliest_steps(mixed, Prior.blank(times * count, SPLIT_WITH), fine=False)
+            split = scan.places(mixed, Prior.blank(times * count, SPLIT_WITH), fine=False)
             wide = replace(wide, memory=_fast(memory.likely(autocorrelations(mixed, split), n)))
-        tonight = step_scores(mixed, wide)
+        tonight = scan.scores(mixed, wide)
         before = np.zeros_like(tonight)
         for back in range(1, min(NIGHTS, (n - FEWEST_RUNS_TO_JUDGE) // apart + 1)):
-            np.maximum(before, step_scores(mixed, wide, back * apart), out=before)
+            np.maximum(before, scan.scores(mixed, wide, back * apart), out=before)
         found.append((before, tonight))
     return found
 

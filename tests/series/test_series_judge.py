@@ -242,3 +242,18 @@ def test_more_series_need_more_evidence(noise, calm):
     few, many = (judge_night(Judge(), step, noise, family=family)[0] for family in (100, 1000))
     assert many.chance == pytest.approx(min(10 * few.chance, 1.0))
     assert few.score == many.score
+
+
+def test_the_parts_can_be_replaced(noise, calm):
+    class Last:
+        def scores(self, x, prior, back=0):
+            return np.full(x.shape[1], 9.0)
+
+        def places(self, x, prior, fine=True):
+            return np.full(x.shape[1], 7)
+
+    step = Block.of([stepped(calm, 53, 1.1)])
+    assert judge_night(Judge(decision=lambda *_: None), step, noise)[0].change is None
+    assert judge_night(Judge(calculator=Last()), step, noise)[0].change.runs == 7
+    sure = Judge(significance=lambda scores, _noise: np.zeros(len(scores)))
+    assert judge_night(sure, step, noise)[0].chance == 0

@@ -7,7 +7,7 @@ import pytest
 
 from results.series import noise_estimation
 from results.series.block import CLIP, Block, standardise
-from results.series.calculator import Prior, lengths, of_mean, step_scores, to_normal
+from results.series.calculator import Prior, StepScan, lengths, of_mean, to_normal
 from results.series.judge import Judge
 from results.series.noise import (
     BIAS_ALWAYS,
@@ -41,7 +41,7 @@ def test_the_same_seed_learns_the_same_and_json_keeps_it(noise):
 @pytest.mark.parametrize(("family", "memory"), [("gaussian", 0.0), ("heavy", 0.0), ("ar-0.3", 0.3), ("ar-0.6", 0.6)])
 def test_the_stores_memory_is_found(family, memory):
     _, values = next(block(family, 300).groups(1))
-    group = prepare(values)
+    group = prepare(values, StepScan())
     found = pooled(group.memory, np.full(300, 60))
     assert found.mean == pytest.approx(memory, abs=0.05)
 
@@ -50,7 +50,7 @@ def test_a_store_of_several_memories_keeps_them_apart():
     rng = np.random.default_rng(2)
     parts = [store(rng, family, 60, 300, 0.03) for family in ("gaussian", "ar-0.6")]
     _, values = next(Block.of(np.hstack(parts).T.tolist()).groups(1))
-    group = prepare(values)
+    group = prepare(values, StepScan())
     shares = pooled(group.memory, np.full(600, 60)).shares
     assert sum(shares[:2]) == pytest.approx(0.5, abs=0.12)
     assert sum(shares[5:8]) == pytest.approx(0.5, abs=0.12)
@@ -198,5 +198,5 @@ def test_standardised_series_have_their_outliers_held_in():
 def test_a_calculator_sees_a_night_as_it_was(noise):
     x = np.random.default_rng(1).standard_normal((40, 7))
     prior = Prior.blank(7, 0.2)
-    assert step_scores(x, prior, 3) == pytest.approx(step_scores(x[:-3], prior))
+    assert StepScan().scores(x, prior, 3) == pytest.approx(StepScan().scores(x[:-3], prior))
     assert Tail((0.1,), -1.0, -0.5).chance(np.array([3.0]))[0] == pytest.approx(np.exp(-5.5))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from results.series.block import Block
-from results.series.calculator import FEWEST_RUNS_TO_JUDGE, step_scores
+from results.series.calculator import FEWEST_RUNS_TO_JUDGE, StepScan
 from results.series.noise import NORMAL, Tail, highest, prior_of
 from results.series.noise_estimation import LEAST_ALIKE, learn, prepare
 from results.series.surrogates import ENDS, reordered, sign_flipped
@@ -58,15 +58,15 @@ def test_the_highest_curve_counts_at_each_score():
 
 def crossings(family, seeds, learned_from=100):
     """Return how often series cross the score of `CHANCE` for the first time, ÷ `CHANCE`."""
-    crossed, looks = 0, 0
+    scan, crossed, looks = StepScan(), 0, 0
     for seed in seeds:
         values = store(np.random.default_rng(100 + seed), family, WINDOW + 60, 100, 0.03)
         noise = learn(Block.of(values[:WINDOW, :learned_from].T.tolist()), seed, 0.04)
         scores = []
         for night in range(WINDOW, len(values)):
-            group = prepare(values[night - WINDOW : night])
+            group = prepare(values[night - WINDOW : night], scan)
             memory = noise.memory.likely(group.memory, group.runs)
-            scores.append(step_scores(group.standard.x, prior_of(group.standard, memory, group.variance, noise.spread)))
+            scores.append(scan.scores(group.standard.x, prior_of(group.standard, memory, group.variance, noise.spread)))
         seen, limit = np.array(scores), noise.tail.score(CHANCE)
         crossed += int(np.sum((seen[2:] > limit) & (np.maximum(seen[1:-1], seen[:-2]) <= limit)))
         looks += seen[2:].size
