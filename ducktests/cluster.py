@@ -20,6 +20,7 @@ from ducktests.options import Options, read_options
 from testbed.errors import TestbedError, UsageError
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
+from testbed.provision.membership import require_whole_change
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.runner.ducktape import print_progress
@@ -107,11 +108,14 @@ class TestbedCluster(framework.Cluster):
 
     def _standing(self, topology: str) -> Testbed | None:
         if topology in self._options.on:
-            return Testbed.attach(self._options.on[topology])
+            testbed = Testbed.attach(self._options.on[topology])
+            require_whole_change(testbed)
+            return testbed
         if topology not in self._made:
             return None
         try:
             testbed = Testbed.attach(self._made[topology])
+            require_whole_change(testbed)
         except TestbedError as error:
             print_progress(f"making another testbed {topology}: {error}")
             self._remove([topology])

@@ -97,7 +97,7 @@ def _locked(path: Path, *, wait: bool) -> int:
         # A descriptor for each holder: flock() then also separates threads of one process.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            _lock_file(descriptor, path, wait=wait)
+            lock_file(descriptor, path, wait=wait)
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), path.stat()):
                     return descriptor
@@ -107,7 +107,7 @@ def _locked(path: Path, *, wait: bool) -> int:
         os.close(descriptor)
 
 
-def _lock_file(descriptor: int, path: Path, *, wait: bool) -> None:
+def lock_file(descriptor: int, path: Path, *, wait: bool) -> None:
     """Lock an open file. An error of its file system, such as one without locks, names it."""
     try:
         lock_descriptor(descriptor, wait=wait)

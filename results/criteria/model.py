@@ -203,7 +203,7 @@ def expected_of(move: Move, host: str, direction: Direction) -> Expected | None:
 
 @dataclass(frozen=True, slots=True)
 class DurationEstimate:
-    """One move. Times are seconds; errors are predicted ÷ observed − 1. None is *no such prediction*, or not observed.
+    """One move. Times are seconds; the error is predicted ÷ observed − 1. None: no such prediction, or not observed.
 
     `why` says why there is no prediction.
     """
@@ -213,19 +213,17 @@ class DurationEstimate:
     observed_s: float | None
     kip73_s: float | None
     error: float | None
-    kip73_error: float | None
     why: str = ""
 
 
 def estimate(name: str, move: Move, measures: MoveMeasures) -> DurationEstimate:
-    """Return a move's predictions and its duration. A move that was not seen to be done has no errors."""
+    """Return a move's predictions and its duration. A move that was not seen to be done has no error."""
     observed_s = measures.moved_s if measures.done_s is not None else None
     kip73_s = _known(move.kip73_seconds)
     predicted_s = _known(move.model_seconds)
     why = "" if predicted_s is not None else move.model_why or "the run has no model"
-    return DurationEstimate(
-        name, predicted_s, observed_s, kip73_s, _error(predicted_s, observed_s), _error(kip73_s, observed_s), why
-    )
+    error = None if predicted_s is None or not observed_s else predicted_s / observed_s - 1
+    return DurationEstimate(name, predicted_s, observed_s, kip73_s, error, why)
 
 
 def worst(estimates: Iterable[DurationEstimate]) -> DurationEstimate | None:
@@ -236,7 +234,3 @@ def worst(estimates: Iterable[DurationEstimate]) -> DurationEstimate | None:
 
 def _known(seconds: float | None) -> float | None:
     return seconds if seconds is not None and math.isfinite(seconds) and seconds > 0 else None
-
-
-def _error(predicted_s: float | None, observed_s: float | None) -> float | None:
-    return None if predicted_s is None or not observed_s else predicted_s / observed_s - 1

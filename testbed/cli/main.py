@@ -81,11 +81,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNREAD
     except Exception as error:  # noqa: BLE001 - a defect of the testbed: Python would exit with 1, which means REGRESSED
-        if said := os_error_text(error) if isinstance(error, OSError) else missing_extra(error):
+        said = os_error_text(error) if isinstance(error, OSError) else missing_extra(error) or _of_store(error)
+        if said:
             _tell(command.name, said)
         else:
             traceback.print_exc()
         return FAILED
+
+
+def _of_store(error: Exception) -> str | None:
+    """Return the message of an error of a store; None for other errors. The store's libraries are not imported."""
+    packs = sys.modules.get("results.contract.packs")
+    return str(error) if packs is not None and isinstance(error, packs.StoreError) else None
 
 
 def _tell(command: str, problem: object) -> None:

@@ -3,7 +3,6 @@
 A defect is loaded only when the user asks for it. The testbed's state, every run's manifest and every report name it.
 """
 
-from testbed.defects.defect import Defect
 from testbed.defects.parse import by_host, defects, parse_defect
 
-__all__ = ["Defect", "by_host", "defects", "parse_defect"]
+__all__ = ["by_host", "defects", "parse_defect"]

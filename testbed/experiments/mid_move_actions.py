@@ -24,6 +24,7 @@ from testbed.wait import wait_for
 
 if TYPE_CHECKING:
     from testbed.experiments.reassignment_run import ReassignmentRun
+    from testbed.provision.testbed import Testbed
 
 BACK_IN_SYNC_S = 60.0
 FIRST_LAG_S = 1.5
@@ -333,6 +334,15 @@ class Upgrade(HostByHost):
                 raise
             except TestbedError as again:
                 # The worst upgrade: an error of another class would end the run, and leave it inconclusive.
-                raise DriverError(f"{failed}; nor did it come back with Kafka {self._before}: {again}") from again
-            raise DriverError(failed) from error
+                raise DriverError(
+                    f"{failed}; nor did it come back with Kafka {self._before}: {again}{_mixed(testbed)}"
+                ) from again
+            raise DriverError(f"{failed}{_mixed(testbed)}") from error
         return {"before": self._before, "after": testbed.state.kafka[host]}
+
+
+def _mixed(testbed: "Testbed") -> str:
+    """Return which Kafka each host has, for the end of a reason; empty where all have the same."""
+    kafka = testbed.state.kafka
+    hosts = ", ".join(f"{host} Kafka {version}" for host, version in kafka.items())
+    return f"; the hosts have different versions now: {hosts}" if len(set(kafka.values())) > 1 else ""

@@ -22,7 +22,7 @@ from results.contract.schema import Sample
 from results.contract.store import RunData, Store, StoreError
 from testbed import __version__
 from testbed.defects.agent import DefectNote, notes
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, os_error_text
 from testbed.experiments.experiment import ExperimentResult, Value
 from testbed.experiments.half_runs import noted
 from testbed.hosts import SshHost
@@ -187,8 +187,11 @@ def timestamp(when: datetime) -> str:
 
 def commit(store: Store, run: RunData) -> None:
     """Write a run to its store. Raise `TestbedError` on failure: then, and after a kill and `gc`, no part is stored."""
-    with noted(run.manifest.run_id, store.location):
-        try:
+    run_id = run.manifest.run_id
+    try:
+        with noted(run_id, store.location):
             store.commit(run)
-        except StoreError as error:
-            raise TestbedError(str(error)) from error
+    except StoreError as error:
+        raise TestbedError(str(error)) from error
+    except OSError as error:  # of the note
+        raise TestbedError(f"run {run_id} is not committed: {os_error_text(error) or error}") from error

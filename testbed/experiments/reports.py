@@ -1,12 +1,14 @@
 """Reports of runs: their figures, their folder, and the page of a stored run."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from results.contract import durable
+from results.contract.files import LocalFiles
 from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
-from results.criteria import Judgement, MoveMeasures, judge
+from results.criteria import Judgement, MoveMeasures
 from results.criteria.judgement import changes
 from results.criteria.model import estimate
 from results.report import render
@@ -72,12 +74,25 @@ def open_store(location: str | None) -> Store:
         raise UsageError(str(error)) from error
 
 
-def write_report(store: Store, run: Manifest, judgement: Judgement | None = None) -> Path:
+def open_store_for_runs(location: str | None) -> Store:
+    """Return the store as `open_store` does. Raise `UsageError` when new runs cannot be written to its folder."""
+    store = open_store(location)
+    if isinstance(store.files, LocalFiles):
+        root = store.files.root
+        there = next(folder for folder in (root, *root.parents) if folder.exists())
+        if not os.access(there, os.W_OK):
+            raise UsageError(
+                f"{store.location} cannot be written: {there} is on a read-only file system, or is another user's; "
+                "give another store with --store"
+            )
+    return store
+
+
+def write_report(store: Store, run: Manifest, judgement: Judgement) -> Path:
     """Write a run's report and return its path. The report shows differences from the recorded judgement."""
     samples, events = store.samples(run.run_id), store.events(run.run_id)
-    judged = judgement or judge(run, samples, events)
-    changed = changes(store.criteria(run.run_id), judged.criteria)
-    page = render(run, samples, events, judged.criteria, judged.measures, changed)
+    changed = changes(store.criteria(run.run_id), judgement.criteria)
+    page = render(run, samples, events, judgement.criteria, judgement.measures, changed)
     path = reports_dir() / f"{run.run_id}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
     with noted(run.run_id, store.location):

@@ -1,6 +1,5 @@
 """The execution of one experiment: provision, run, judge, commit, report. Spark can judge committed runs again."""
 
-import secrets
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -41,7 +40,7 @@ from testbed.experiments.record import (
     recorded_by,
     this_testbed,
 )
-from testbed.experiments.reports import RunFigure, figures, open_store, write_report
+from testbed.experiments.reports import RunFigure, figures, open_store_for_runs, write_report
 from testbed.experiments.run_topology import require_space, run_topology
 from testbed.experiments.spark import spark_session
 from testbed.extras import require_extra
@@ -51,6 +50,7 @@ from testbed.probes.recorder import Recorder
 from testbed.provision import state as states
 from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import NotWhole, explained, guarded, restarted, why_not_whole
+from testbed.provision.membership import require_whole_change
 from testbed.provision.testbed import Testbed, note_nothing
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     settings = read_settings(experiment, request.profile, request.settings)
     if request.confirm:
         require_extra("pyspark")
-    store = open_store(request.store)
-    run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
+    store = open_store_for_runs(request.store)
+    run_id = new_run_id(experiment.name)
     with ExitStack() as stack:
         testbed = _testbed(request, experiment, settings, run_id, stack, progress)
         judgement = run_on(testbed, experiment, settings, request.profile, run_id, store, progress)
@@ -155,6 +155,7 @@ def _testbed(
         testbed = Testbed.attach(request.on)
         stack.callback(testbed.close)
         stack.enter_context(states.lock(request.on, for_run=True))
+        require_whole_change(testbed)
         experiment.fits(testbed.topology, settings)
         require_space(experiment, settings, testbed.topology)
         defects = by_host(request.defects, testbed.topology) if request.defects else None
@@ -276,9 +277,18 @@ def _outcome(experiment: Experiment, context: Context) -> tuple[ExperimentResult
     except Exception as error:  # noqa: BLE001 - the run keeps what was seen so far, and says that it is not whole
         # A broker raises neither an error of another class, nor one of the engine or of software that cannot be had.
         own = isinstance(error, (SoftwareError, EngineGone)) or not isinstance(error, TestbedError)
-        why = f"{OWN_ERROR if own else ''}{in_one_line(error)}"
+        why = f"{OWN_ERROR if own else ''}{in_one_line(error)}{_store_refusal(context.testbed)}"
         _note(context.recorder, context.progress, "the experiment ended early", why)
         return ExperimentResult(), why
+
+
+def _store_refusal(testbed: Testbed) -> str:
+    """Return that the object store takes no object, and why, for the end of a reason; empty where it takes one."""
+    try:
+        refused = testbed.objectstore.refusal() if testbed.topology.objectstores else ""
+    except TestbedError as error:
+        refused = str(error)
+    return f"; the object store refuses a write: {refused}" if refused else ""
 
 
 def _note(recorder: Recorder, progress: Progress, what: str, why: str) -> None:

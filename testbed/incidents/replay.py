@@ -1,10 +1,8 @@
 """The replay of an incident: an experiment whose steps are the timeline's entries."""
 
-import secrets
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import Context, Experiment, ExperimentResult, Value
 from testbed.experiments.kip455_trace import Trace
-from testbed.experiments.reports import open_store, write_report
+from testbed.experiments.reports import open_store_for_runs, write_report
 from testbed.experiments.runner import run_on
 from testbed.faults.faults import reconfigure
 from testbed.incidents.actions import InjectFault, MoveTopics, RestartBroker
@@ -85,8 +83,8 @@ def replay(request: ReplayRequest, progress: Progress) -> ReplayResult:
     Raise `UsageError` before the provisioning, `TestbedError` afterwards.
     """
     incident, experiment = request.incident, as_experiment(request.incident, request.seed)
-    store = open_store(request.store)
-    run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
+    store = open_store_for_runs(request.store)
+    run_id = new_run_id(experiment.name)
     settings: dict[str, Value] = {"variant": incident.variant, "seed": request.seed, **incident.parameters}
     with ExitStack() as stack:
         testbed = _testbed(request, experiment, run_id, stack, progress)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError
-from testbed.experiments.reports import open_store
+from testbed.experiments.reports import open_store_for_runs
 from testbed.kafkatest.checkout import KafkaCheckout, read_checkout
 from testbed.kafkatest.environment import TestEnvironment, environment
 from testbed.kafkatest.hosts import kafkatest_cluster, make_hosts, names_file, remove_hosts, topology_of
@@ -136,7 +136,7 @@ def run_kafkatest(request: KafkatestRequest, progress: Progress) -> KafkatestRes
     Raise `UsageError`, `SoftwareError` and `NoRunnableTestError` before anything is made, `TestbedError` when the
     hosts failed.
     """
-    store, folder = open_store(request.store), _folder(request.out)
+    store, folder = open_store_for_runs(request.store), _folder(request.out)
     plan = planned(request, progress)
     for test in plan.tests:
         if why := plan.obstacles.get(test.id):

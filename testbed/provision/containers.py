@@ -321,12 +321,14 @@ class Engine:
     def pid(self, container: str) -> int:
         """Return the machine's process number of the container's first process. Raise `TestbedError` without one."""
         try:
-            state = self._api.inspect_container(container)["State"]
+            found = self._api.inspect_container(container)
         except docker.errors.NotFound as error:
             raise TestbedError(f"container {container[:12]} was removed by another command") from error
+        state = found["State"]
         if not state["Pid"]:
+            name = str(found.get("Name", container[:12])).removeprefix("/")
             raise TestbedError(
-                f"container {container[:12]} is not running ({state['Status']}, exit code {state['ExitCode']}): "
+                f"container {name} is not running ({state['Status']}, exit code {state['ExitCode']}): "
                 f"{self._api.logs(container, tail=10).decode(errors='replace').strip()}"
             )
         return int(state["Pid"])

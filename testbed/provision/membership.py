@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from results.contract.texts import shortened
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import KafkaStuck, TestbedError, UsageError
 from testbed.hosts.host import in_parallel
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import Capability, of_software
@@ -28,7 +28,7 @@ from testbed.provision.state import KeyPair
 from testbed.suggestions import did_you_mean
 from testbed.topology.host import DeclaredHost, Role
 from testbed.topology.model import Topology
-from testbed.wait import wait_for
+from testbed.wait import WaitTimeout, wait_for
 
 if TYPE_CHECKING:
     from testbed.provision.provider import Progress
@@ -95,24 +95,28 @@ def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Prog
         if host.role.runs_kafka:
             version = kafka_of_alike(host, testbed.topology, before.kafka)
             kafka[host.name] = version or testbed.software.kafka(str(host.kafka_version)).version
+        started = False
         try:
             _record(testbed, changed, kafka, {**before.host_keys, host.name: key.public}, changing=host.name)
             progress(f"adding {host.name}")
             _make(testbed, host, key)
             step(PROVISIONED)
             if host.role.runs_kafka:
+                started = True
                 _start(testbed, host.name, step)
             testbed.record(replace(testbed.state, changing={}))
-        except BaseException:
+        except BaseException as error:
             progress(f"failed: removing {host.name}")
-            if host.name in testbed.hosts:
-                testbed.hosts[host.name].close()
             try:
-                _remove_container(testbed, host.name)
+                left = _withdraw(testbed, host, registered=started)
             finally:
                 # Also where the engine has stopped: the next `add_host` of this name, or `down`, removes the container.
                 testbed.become(before)
                 states.save(before)
+            if left:
+                progress(left)
+                if isinstance(error, TestbedError):  # Ctrl-C stays Ctrl-C
+                    raise TestbedError(f"{error}; and {left}") from error
             raise
 
 
@@ -129,8 +133,12 @@ def remove_host(testbed: "Testbed", name: str, step: Step, progress: "Progress")
         testbed.record(replace(state, changing={name: str(Owner.this_process())}))
         progress(f"removing {name}")
         if host.node_id is not None:
-            testbed.node(name).stop()
-            step(STOPPED)
+            try:
+                testbed.node(name).stop()
+                step(STOPPED)
+            except BaseException:
+                _start_again(testbed, name, progress)
+                raise
         shell = testbed.hosts[name]
         kafka = {each: version for each, version in state.kafka.items() if each != name}
         keys = {each: key for each, key in state.host_keys.items() if each != name}
@@ -158,6 +166,13 @@ def changing(testbed: "Testbed") -> Iterator[None]:
         if saved != testbed.state:
             testbed.become(saved)
         yield
+
+
+def require_whole_change(testbed: "Testbed") -> None:
+    """Raise `TestbedError` when a killed command was adding or removing a host of a testbed that is to be measured."""
+    if half := testbed.state.half_changed:
+        name = testbed.name
+        raise TestbedError(f"testbed {name} has {half}: `testbed down {name}` and `testbed up` make it again")
 
 
 def _require_can_join(testbed: "Testbed", host: DeclaredHost) -> None:
@@ -224,16 +239,49 @@ def _make(testbed: "Testbed", host: DeclaredHost, key: KeyPair) -> None:
 def _start(testbed: "Testbed", name: str, step: Step) -> None:
     testbed.node(name).start()
     step(STARTED)
-    wait_for(
-        lambda: serving.silent(testbed, [name]),
-        lambda found: not found,
-        timeout_s=testbed.software.kafka(testbed.state.kafka[name]).start_s,
-        interval_s=_LOOK_S,
-        what=f"{name} to be registered and to serve",
-    )
+    try:
+        wait_for(
+            lambda: serving.silent(testbed, [name]),
+            lambda found: not found,
+            timeout_s=testbed.software.kafka(testbed.state.kafka[name]).start_s,
+            interval_s=_LOOK_S,
+            what=f"{name} to be registered and to serve",
+        )
+    except WaitTimeout as error:
+        # The log is removed with the container.
+        log = testbed.node(name).log_tail()
+        raise KafkaStuck(f"{error}; the end of its log:\n{log}") from error
     if Capability.SHARED_STORAGE in of_software(testbed.topology):
         serving.require_as_declared(testbed, lambda _text: None)
     step(REGISTERED)
+
+
+def _withdraw(testbed: "Testbed", host: DeclaredHost, *, registered: bool) -> str:
+    """Remove a host that could not join; return what is left of it and why, empty when nothing is.
+
+    With `registered`, its broker was started: the registration that it may have outlives its container.
+    """
+    if host.name in testbed.hosts:
+        testbed.hosts[host.name].close()
+    try:
+        _remove_container(testbed, host.name)
+        if registered and host.node_id is not None:
+            with testbed.admin() as admin:
+                _unregister(admin, host.node_id)
+    except TestbedError as error:
+        return f"{host.name} is not wholly removed: {error}; `testbed down {testbed.name}` removes the rest"
+    return ""
+
+
+def _start_again(testbed: "Testbed", name: str, progress: "Progress") -> None:
+    """Start a broker that stays, because its removal failed or was interrupted. Report why where that fails."""
+    progress(f"failed: starting {name} again")
+    try:
+        testbed.node(name).kill()  # a shutdown that still lasts would end after the start
+        testbed.node(name).start()
+        testbed.record(replace(testbed.state, changing={}))
+    except TestbedError as error:
+        progress(f"{name} was not started again: {error}")
 
 
 def _require_drained(admin: Admin, node_id: int, name: str) -> None:

@@ -19,6 +19,7 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import SHARED_STORAGE_KEY, Capability, of_software
 from testbed.kafka.node import BALANCER, CONTROLLER_PORT, ONE_REPLICA, server_properties
 from testbed.objectstore.store import AUTOMQ_DATA, AUTOMQ_OPS
+from testbed.objectstore.store import BUCKETS as ALL_BUCKETS
 from testbed.owner import Owner
 from testbed.provision.software import SoftwareSet
 from testbed.topology.host import DeclaredHost
@@ -251,12 +252,15 @@ def compared(host: str, given: Mapping[str, str], reported: Mapping[str, str]) -
 
 
 def empty_buckets(testbed: "Testbed") -> None:
-    """Remove every object: a new cluster would find objects of the last one. Raise `NotAsDeclared` on failure."""
+    """Remove every object, also of tiered logs, whose cluster is gone. Raise `NotAsDeclared` on failure.
+
+    A new cluster would find objects of the last one, and those of every run would fill the disk.
+    """
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         with closing(testbed.objectstore.client()) as client:
-            for bucket in BUCKETS:
+            for bucket in ALL_BUCKETS:
                 # A page has at most the 1000 objects that one request may delete.
                 for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
                     some = {"Objects": [{"Key": each["Key"]} for each in page.get("Contents", ())], "Quiet": True}

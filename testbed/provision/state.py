@@ -27,6 +27,7 @@ from testbed.hosts.ssh import SshAddress
 from testbed.network.addresses import AddressPlan, MachineAddresses
 from testbed.network.shape import FULL_MTU
 from testbed.objectstore.server import Credentials
+from testbed.owner import Owner
 from testbed.paths import state_dir
 from testbed.provision.inventory.access import VerifiedKeys, ssh_address
 from testbed.topology import Topology
@@ -143,6 +144,12 @@ class TestbedState:
     def interrupted(self) -> str:
         """Return what did not end if no command goes on with it; empty for a testbed that is up."""
         return {"creating": "its `up` was interrupted", "removing": "its removal was interrupted"}.get(self.status, "")
+
+    @property
+    def half_changed(self) -> str:
+        """Return the hosts that a command was adding or removing when it was killed; empty without any."""
+        dead = [host for host, owner in self.changing.items() if not ((by := Owner.parse(owner)) and by.alive())]
+        return f"{', '.join(dead)}, which a killed command was adding or removing" if dead else ""
 
 
 def folder(name: str) -> Path:

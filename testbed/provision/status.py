@@ -105,7 +105,10 @@ def describe(testbed: Testbed, seen: ClusterObservation) -> dict[str, Any]:
     hosts = [_host(testbed, host, seen) for host in testbed.topology.hosts]
     whole = all(host["answers"] and not {False} & {host["running"], host["unfenced"], host["ready"]} for host in hosts)
     broken = in_words(testbed.state.defects)
-    wrong = (*seen.shaping, *seen.links, *seen.faults, *broken, *seen.problems)
+    problems = list(seen.problems)
+    if half := testbed.state.half_changed:
+        problems.append(f"it has {half}: `testbed down {testbed.name}` and `testbed up` make it again")
+    wrong = (*seen.shaping, *seen.links, *seen.faults, *broken, *problems)
     return {
         "name": testbed.name,
         "ok": whole and not wrong,
@@ -118,7 +121,7 @@ def describe(testbed: Testbed, seen: ClusterObservation) -> dict[str, Any]:
         "defects": broken,
         "silent": dict(sorted(seen.silent.items())),
         "stores": {host: why for host, why in sorted(seen.stores.items()) if why},
-        "problems": list(seen.problems),
+        "problems": problems,
     }
 
 

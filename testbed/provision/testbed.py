@@ -142,7 +142,9 @@ class Testbed:
             if known is not None and known.status == "up" and not cls(known, engine).provider.runs(known):
                 ended = why_not_whole(engine, known)
             elif known is not None and known.status == "up":
-                there = "another topology" if known.topology_digest != topology.digest() else ""
+                there = known.half_changed
+                if not there and known.topology_digest != topology.digest():
+                    there = "another topology"
                 if not there and defects is not None and dict(defects) != dict(known.defects):
                     there = "; ".join(in_words(known.defects)) or "no defect"
                 if not there and overlay is not None and dict(overlay) != dict(known.overlay):
@@ -459,7 +461,8 @@ class Testbed:
         """Stop a broker that has no replicas, unregister it, and remove its container; or remove a client.
 
         `step` is called with `stopped`, `unregistered` and `removed`. Raise `UsageError` for a host that must stay,
-        and `TestbedError` when it has replicas; nothing is changed then.
+        and `TestbedError` when it has replicas; nothing is changed then. A broker that does not stop is
+        started again.
         """
         membership.remove_host(self, name, step, progress)
 

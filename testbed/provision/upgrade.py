@@ -204,11 +204,11 @@ def _start(testbed: Testbed, host: DeclaredHost, target: KafkaSoftware) -> None:
 def _upgrade(testbed: Testbed, host: DeclaredHost, target: KafkaSoftware, timeout_s: float) -> NodeUpgrade:
     begun = time.monotonic()
     before = testbed.state.kafka[host.name]
-    testbed.node(host.name).stop(timeout_s=STOP_TIMEOUT_S)
-    # Without a quorum no controller can answer now, and the next leader does not know each node's progress.
-    reached = _observe(testbed).high_watermark if quorum_without(testbed.topology, host) else -1
-    _start(testbed, host, target)
     try:
+        testbed.node(host.name).stop(timeout_s=STOP_TIMEOUT_S)
+        # Without a quorum no controller can answer now, and the next leader does not know each node's progress.
+        reached = _observe(testbed).high_watermark if quorum_without(testbed.topology, host) else -1
+        _start(testbed, host, target)
         _wait_whole(testbed, timeout_s, f"after {host.name} was started with it", back=host, beyond=reached)
     except TestbedError as error:
         raise TestbedError(

@@ -15,7 +15,7 @@ from results.compare.judgement import ComparisonRule
 from results.contract.document import decode
 from testbed.errors import UsageError
 from testbed.experiments.mid_move_actions import SAME
-from testbed.experiments.reports import open_store
+from testbed.experiments.reports import open_store_for_runs
 from testbed.provision.software import builds_of
 from testbed.runner.schedule import Slot, grouped
 from testbed.runner.variant import TARGET, UPGRADE, Variant, check_labels, resolve
@@ -226,7 +226,7 @@ def new_campaign(
     # Runs have values by today's names, and a measure that is named twice is one test of the family.
     names = tuple(dict.fromkeys(find_measure(name).name for name in measure_names))
     names = names or default_measures(command, variants)
-    location = open_store(store).location
+    location = open_store_for_runs(store).location
     identity = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{command}-{secrets.token_hex(3)}"
     return Campaign(
         identity,

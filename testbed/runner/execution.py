@@ -9,7 +9,7 @@ from typing import Protocol
 
 from results.contract.manifest import new_run_id
 from results.contract.texts import plural
-from testbed.errors import KafkaStuck, TestbedError, UsageError
+from testbed.errors import KafkaStuck, TestbedError, UsageError, os_error_text
 from testbed.runner.campaign import NIGHTLY, QUALIFY, REPORTED_UNFINISHED, Campaign
 from testbed.runner.journal import (
     CampaignJournal,
@@ -213,13 +213,16 @@ class _Execution:
             begun = RunBegun(slot.index, new_run_id(variant.experiment))
             self.journal.append(begun)
             done = self.executor.run(variant, begun)
-        except TestbedError as error:
-            self.progress(f"slot {number} could not be made: {error}")
+        except (TestbedError, OSError) as error:
+            why = os_error_text(error) if isinstance(error, OSError) else str(error)
+            if why is None:
+                raise  # a defect of the testbed, unlike a full disk or a file of another user
+            self.progress(f"slot {number} could not be made: {why}")
             if slot.index not in self.failed_before:
-                self.failures.append((str(error), frozenset(variant.kafkas)))
+                self.failures.append((why, frozenset(variant.kafkas)))
             self.failures_of.update(self._names(slot))
             stuck = isinstance(error, KafkaStuck)
-            self.journal.append(RunFailed(slot.index, str(error), self.limits.clock() - began, stuck))
+            self.journal.append(RunFailed(slot.index, why, self.limits.clock() - began, stuck))
         else:
             self.failures.clear()
             self.started.update(self._names(slot))

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -140,13 +140,17 @@ def bounded(
     testbed: Callable[[], Testbed | None],
     kept_for: type[BaseException] = TestbedError,
 ) -> Iterator[None]:
-    """Bound the time of the block; keep evidence when it raises `kept_for`. Raise that, or `TimeLimitError`."""
+    """Bound the time of the block; keep evidence when it raises `kept_for`. Raise that, or `TimeLimitError`.
+
+    On a full disk the evidence is not whole.
+    """
     evidence.mkdir(parents=True, exist_ok=True)
     try:
         with time_limit(limit_s, what, evidence) if limit_s is not None else nullcontext():
             yield
     except kept_for:
-        keep_evidence(evidence, recorder, testbed())
+        with suppress(OSError):  # such as a full disk: the error of the block is the one to report
+            keep_evidence(evidence, recorder, testbed())
         raise
     finally:
         if not any(evidence.iterdir()):

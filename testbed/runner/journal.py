@@ -202,9 +202,13 @@ def created(campaign: Campaign) -> Iterator[CampaignJournal]:
     except FileExistsError as error:
         raise TestbedError(f"campaign {campaign.id} is there already: {path}") from error
     with file:
-        _lock(file, campaign.id)
-        _write(file, {"schema": SCHEMA, "campaign": campaign.document()}, path)
-        durable.sync(folder())
+        try:
+            _lock(file, campaign.id)
+            _write(file, {"schema": SCHEMA, "campaign": campaign.document()}, path, "try again")
+            durable.sync(folder())
+        except BaseException:  # an empty journal would be a campaign that cannot be resumed
+            path.unlink(missing_ok=True)
+            raise
         yield CampaignJournal(path, file, campaign, [])
 
 
@@ -250,19 +254,17 @@ def _parse(lines: list[bytes], path: Path) -> tuple[Campaign, list[JournalEntry]
     return campaign, entries
 
 
-def _write(file: FileIO, document: dict[str, Any], path: Path) -> None:
+def _write(file: FileIO, document: dict[str, Any], path: Path, then: str = "continue with --resume") -> None:
     line = json.dumps(document, separators=(",", ":"), allow_nan=False).encode() + b"\n"
     try:
         durable.append(file, line)
     except OSError as error:
-        raise TestbedError(
-            f"{path} cannot be written: {error}; free space on that disk, then continue with --resume"
-        ) from error
+        raise TestbedError(f"{path} cannot be written: {error}; free space on that disk, then {then}") from error
 
 
 def _lock(file: FileIO, campaign_id: str) -> None:
     try:
-        durable.lock_descriptor(file.fileno(), wait=False)
+        durable.lock_file(file.fileno(), folder() / f"{campaign_id}.jsonl", wait=False)
     except BlockingIOError as error:
         raise TestbedError(
             f"another command works on campaign {campaign_id} right now; wait for it or stop it"

@@ -1,6 +1,7 @@
 """A suite in one command: ducktape runs its cases, Spark confirms them in one session, one page shows them."""
 
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from results.criteria import Judgement, judge
 from results.render import JUnitCase, junit
 from results.report.suite import SuiteCase, SuitePage, render_suite
 from testbed.errors import TestbedError, UsageError
-from testbed.experiments.reports import open_store, write_report
+from testbed.experiments.reports import open_store_for_runs, write_report
 from testbed.experiments.runner import Progress, confirm
 from testbed.experiments.spark import MOST_SHOWN, spark_session
 from testbed.extras import require_extra
@@ -90,7 +91,7 @@ def run_suite(request: SuiteRequest, progress: Progress) -> SuiteResult:
     After Ctrl-C the report has the scenarios that are done; then raise `KeyboardInterrupt`. Raise `UsageError` before
     the first run, and `TestbedError` without a report.
     """
-    begun = datetime.now(UTC)
+    begun, began_s = datetime.now(UTC), time.monotonic()
     prepared = _prepare(request, begun)
     progress(
         f"suite {request.suite}, {request.profile}: {plural(len(prepared.cases), 'scenario')}; "
@@ -105,13 +106,13 @@ def run_suite(request: SuiteRequest, progress: Progress) -> SuiteResult:
     outcomes = outcomes_of(prepared.cases, request, prepared.folder, interrupted=interrupted is not None)
     store = Store.open(prepared.store)
     judged = _confirm(store, outcomes, progress) if interrupted is None else _Judged(problems=(INTERRUPTED,))
-    ended = datetime.now(UTC)
+    took_s = time.monotonic() - began_s
     finished = SuiteResult(
         request.suite,
         request.profile,
         outcomes,
         judged.problems,
-        (ended - begun).total_seconds(),
+        took_s,
         prepared.folder / "index.html",
         prepared.folder / "junit.xml",
         store.location,
@@ -136,7 +137,7 @@ def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
     kafka = lasting_kafka(request.kafka)
     for case in cases:
         resolve(of_case(case, request.profile, kafka))
-    store = open_store(request.store).location
+    store = open_store_for_runs(request.store).location
     name = f"{now:%Y%m%dT%H%M%SZ}-{suite.name}-{request.profile}-{secrets.token_hex(3)}"
     folder = Path(request.out) if request.out else data_dir() / "suites" / name
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -3,7 +3,6 @@
 import secrets
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import yaml
 
@@ -81,7 +80,7 @@ class Replayer:
             return Outcome(round(time.monotonic() - began, 1), void=f"no testbed: {error}")
         recorder = Recorder()
         experiment = as_experiment(incident, self._settings.seed, nics=())
-        run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
+        run_id = new_run_id(experiment.name)
         try:
             settings: dict[str, Value] = {"variant": "broken", "seed": self._settings.seed}
             judgement = run_on(

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from results.contract.store import StoreError
 from testbed import __version__
 from testbed.cli.command import commands
 from testbed.cli.commands import plan
@@ -54,6 +55,17 @@ def test_sigterm_has_the_exit_code_of_ctrl_c_also_while_data_moves(monkeypatch, 
     finally:
         signal.signal(signal.SIGTERM, before)
     assert capsys.readouterr().err == "testbed plan: interrupted\n"
+
+
+def test_a_damaged_store_is_named_without_a_traceback(monkeypatch, capsys):
+    """`compare --resume` read a damaged run."""
+
+    def damaged(_args):
+        raise StoreError("run 1: samples.parquet is missing")
+
+    monkeypatch.setattr(plan, "run", damaged)
+    assert main(["plan", "three-brokers"]) == 70
+    assert capsys.readouterr().err == "testbed plan: run 1: samples.parquet is missing\n"
 
 
 def test_a_file_of_another_user_is_named_without_a_traceback(monkeypatch, capsys):

@@ -10,6 +10,7 @@ from ducktests import cluster as module
 from ducktests.cluster import TestbedCluster
 from ducktests.options import Options, read_options
 from testbed.errors import TestbedError, UsageError
+from tests.provision.states import make
 
 
 class FakeTestbed:
@@ -56,6 +57,19 @@ def test_a_testbed_that_cannot_be_made_is_a_problem_of_its_nodes_and_ends_no_ses
     cluster.free(nodes)
     assert count(cluster.available(), "two-brokers") == 2
     assert cluster.max_used() == 2
+
+
+def test_a_testbed_whose_hosts_a_killed_test_was_changing_is_not_used_again(cluster, monkeypatch, capsys):
+    """Each later test of its topology was refused: it had one broker too many."""
+    half, removed = FakeTestbed("suite-1"), []
+    half.state = make(changing={"b3": "1@1@another boot"})
+    monkeypatch.setattr(module.Testbed, "attach", lambda _name: half)
+    monkeypatch.setattr(cluster, "_remove", removed.append)
+    cluster._made = {"two-brokers": "suite-1"}
+    assert cluster._standing("two-brokers") is None
+    assert removed == [["two-brokers"]]
+    assert "testbed suite-1 has b3, which a killed command was adding or removing" in capsys.readouterr().out
+    cluster._made.clear()
 
 
 @pytest.mark.parametrize("types", [[None] * 3, ["two-brokers", "three-brokers"], ["three-brokers", None]])

@@ -1,6 +1,6 @@
 """An experiment that ends early is a result: no exception of it reaches the user as a traceback."""
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -11,13 +11,14 @@ from results.contract.store import Store, StoreError
 from results.criteria.judgement import OWN_ERROR
 from results.criteria.restraint import ENDING
 from testbed.errors import KafkaStuck, SoftwareError, TestbedError, UsageError
-from testbed.experiments import runner
+from testbed.experiments import record, reports, runner
 from testbed.experiments.experiment import ExperimentResult
-from testbed.experiments.runner import in_one_line
+from testbed.experiments.runner import RunRequest, in_one_line
 from testbed.probes.recorder import Recorder
 from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import NotWhole
 from testbed.wait import WaitTimeout
+from tests.provision.states import make
 from tests.results.synthetic import synthetic_run
 
 
@@ -34,7 +35,8 @@ def outcome(monkeypatch):
     monkeypatch.setattr(runner, "explained", lambda *_: nullcontext())
     monkeypatch.setattr(runner, "guarded", lambda *_: nullcontext())
     recorder, said = Recorder(), []
-    context = SimpleNamespace(testbed=SimpleNamespace(engine=None, state=None), recorder=recorder, progress=said.append)
+    testbed = SimpleNamespace(engine=None, state=None, topology=SimpleNamespace(objectstores=()))
+    context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=said.append)
 
     def run(what):
         return runner._outcome(Ends(what) if isinstance(what, BaseException) else what, context)
@@ -49,6 +51,29 @@ def test_an_error_is_one_line_and_its_traceback_is_an_event(outcome):
     assert said == ["the experiment ended early: preload: nothing came for 60 s"]
     (event,) = recorder.events()
     assert event.detail["why"] == why and "Traceback" in event.detail["trace"]
+
+
+@pytest.mark.parametrize(
+    ("store", "said"),
+    [
+        (SimpleNamespace(refusal=lambda: ""), ""),
+        (SimpleNamespace(refusal=lambda: "XMinioStorageFull"), "; the object store refuses a write: XMinioStorageFull"),
+        (None, "; the object store refuses a write: its credentials cannot be read"),
+    ],
+)
+def test_a_store_that_takes_no_object_is_named_where_an_experiment_ends_early(store, said):
+    """A run on brokers whose store was full said of the brokers alone that nothing came of them."""
+
+    class Stored:
+        topology = SimpleNamespace(objectstores=("s1",))
+
+        @property
+        def objectstore(self):
+            if store is None:
+                raise TestbedError("its credentials cannot be read")
+            return store
+
+    assert runner._store_refusal(Stored()) == said
 
 
 def test_what_a_run_ends_is_an_event_as_long_as_it_lasts(outcome):
@@ -196,3 +221,37 @@ def test_what_fails_after_the_commit_says_where_the_run_is(error, words):
         raise error
     assert str(raised.value).startswith(words)
     assert str(raised.value).endswith("\nrun run-1, pass, is in /runs")
+
+
+def test_a_testbed_whose_hosts_a_killed_command_was_changing_is_refused(monkeypatch, tmp_path):
+    """It was refused for its number of brokers, or measured with a broker that never ran."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    testbed = SimpleNamespace(name="one", state=make(changing={"b3": "1@1@another boot"}), close=lambda: None)
+    monkeypatch.setattr(runner.Testbed, "attach", lambda _name: testbed)
+    experiment = SimpleNamespace(overlay=lambda _settings: {})
+    why = "testbed one has b3, which a killed command was adding or removing: `testbed down one`"
+    with pytest.raises(TestbedError, match=why), ExitStack() as stack:
+        runner._testbed(RunRequest("scale-out", on="one"), experiment, {}, "run-1", stack, print)
+
+
+def test_a_full_disk_of_the_state_is_a_run_that_is_not_committed(monkeypatch, tmp_path):
+    """The note of the commit ended a whole campaign with an error that named no run."""
+
+    def full(*_):
+        raise OSError(28, "No space left on device", "/state/commits/run-1")
+
+    monkeypatch.setattr(record, "noted", full)
+    data = SimpleNamespace(manifest=SimpleNamespace(run_id="run-1"))
+    why = r"^run run-1 is not committed: No space left on device \(/state/commits/run-1\); free space"
+    with pytest.raises(TestbedError, match=why):
+        record.commit(Store.open(tmp_path), data)
+
+
+def test_a_store_that_cannot_be_written_is_refused_before_the_first_run(monkeypatch, tmp_path):
+    """A night on a read-only store ran three scenarios, and then ended."""
+    location = str(tmp_path / "not" / "there")
+    assert reports.open_store_for_runs(location).location == location
+    monkeypatch.setattr(reports.os, "access", lambda _path, _mode: False)
+    with pytest.raises(UsageError, match=rf"^{location} cannot be written: {tmp_path} is on a read-only"):
+        reports.open_store_for_runs(location)
+    assert reports.open_store(location).location == location  # to read it is enough

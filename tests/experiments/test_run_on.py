@@ -11,13 +11,14 @@ from testbed.experiments import runner
 from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.provision import state as states
 from testbed.topology.find import find
+from tests.provision.states import make
 
 
 def test_a_second_run_on_one_testbed_is_refused_until_the_first_has_ended(monkeypatch, tmp_path):
     """The second one restarted Kafka, or filled the NICs to measure them: the first one failed, and blamed Kafka."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     done = []
-    testbed = SimpleNamespace(topology=find("two-brokers"), close=lambda: done.append("closed"))
+    testbed = SimpleNamespace(topology=find("two-brokers"), state=make(), close=lambda: done.append("closed"))
     monkeypatch.setattr(runner.Testbed, "attach", lambda _name: testbed)
     monkeypatch.setattr(runner, "reconfigure", lambda *_words: done.append("configured"))
     monkeypatch.setattr(runner, "restore_hosts", lambda *_words: done.append("restored"))

@@ -89,7 +89,7 @@ def test_a_path_that_is_gone_when_the_run_has_begun_keeps_the_run(mover, monkeyp
             with upgrade.around(mover):
                 pytest.fail("it was begun")
 
-    testbed = SimpleNamespace(engine=None, state=None)
+    testbed = SimpleNamespace(engine=None, state=None, topology=SimpleNamespace(objectstores=()))
     recorder = Recorder()
     context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=lambda _text: None)
     _result, why = runner._outcome(Begins(), context)
@@ -128,6 +128,16 @@ def test_a_host_that_does_not_come_back_is_given_back_what_it_had_and_the_move_i
         ("killed", "b3"),
         ("4.2.1", "b3", False),
     ]
+
+
+def test_hosts_that_an_upgrade_leaves_with_different_versions_are_named(mover):
+    """The first host was upgraded, the next one got its old version back: the reason named that one alone."""
+    upgrade = begun(mover)
+    mover.at(10, upgrade)
+    mover.trouble = [TestbedError("its process ended")]
+    mixed = r"its process ended; the hosts have different versions now: b1 Kafka 4\.2\.1, b2 .*, b3 Kafka 4\.3\.1$"
+    with pytest.raises(DriverError, match=mixed):
+        mover.at(20, upgrade)
 
 
 def test_a_host_whose_features_may_be_finalized_is_not_killed(mover):

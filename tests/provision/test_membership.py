@@ -1,15 +1,17 @@
 """Hosts that join and leave: their declaration, their numbers, their links. Pure."""
 
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import KafkaStuck, TestbedError, UsageError
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import shaped_devices, wire, wire_host
 from testbed.owner import Owner
+from testbed.provision import membership, serving
 from testbed.provision import state as states
 from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import why_not_whole
@@ -149,11 +151,116 @@ def test_a_host_that_could_not_join_is_no_part_of_the_testbed_although_the_engin
         on.state, on.topology = state, load_document(dict(state.topology))
 
     on.become = become
-    with pytest.raises(EngineGone):  # there are no credentials, so it cannot be made; then it cannot be removed
+    # There are no credentials, so it cannot be made; then it cannot be removed.
+    why = "object store is used, cannot be read: .*; and b3 is not wholly removed: the container engine stopped"
+    with pytest.raises(TestbedError, match=why):
         add_host(on, joining(S3, "b3", "b2"), print, print)
     for state in (on.state, states.load("one")):
         assert list(state.topology["hosts"]) == ["b1", "b2", "s1"]
         assert not state.changing
+
+
+class Cluster:
+    """A testbed of `s3` that is up; its broker b3 never serves, and a broker's shutdown may be interrupted."""
+
+    def __init__(self, monkeypatch, stopping=None):
+        self.name, self.hosts, self.plan, self.done, self.said = "one", {}, None, [], []
+        kafka = dict.fromkeys(("b1", "b2"), "4.3.1")
+        self.become(make("one", topology=S3.to_document(), kafka=kafka))
+        states.save(self.state)
+        monkeypatch.setattr(membership, "_make", lambda *_: self.done.append("made"))
+        monkeypatch.setattr(membership, "_remove_container", lambda _testbed, name: self.done.append(f"{name} removed"))
+        monkeypatch.setattr(membership, "_require_drained", lambda *_: None)
+        monkeypatch.setattr(membership, "require_machine", lambda _topology: None)
+        monkeypatch.setattr(serving, "silent", lambda _testbed, _nodes: ["b3: not registered, or fenced"])
+        self.software = SimpleNamespace(kafka=lambda _version: SimpleNamespace(start_s=0.0))
+        self._stopping = stopping
+
+    def become(self, state):
+        self.state, self.topology = state, load_document(dict(state.topology))
+
+    def record(self, state):
+        self.state = state
+        states.save(state)
+
+    def admin(self):
+        unregister = SimpleNamespace(unregister_broker=lambda number: self.done.append(f"{number} unregistered"))
+        return nullcontext(unregister)
+
+    def node(self, name):
+        def stop():
+            if self._stopping:
+                raise self._stopping
+
+        return SimpleNamespace(
+            start=lambda: self.done.append(f"{name} started"),
+            kill=lambda: self.done.append(f"{name} killed"),
+            log_tail=lambda: "no such controller",
+            stop=stop,
+        )
+
+
+def test_a_broker_that_never_registers_leaves_neither_container_nor_registration(tmp_path, monkeypatch):
+    """It may have been registered and fenced: the cluster listed it without end. Its log went with its container."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    on = Cluster(monkeypatch)
+    b3 = joining(S3, "b3", "b2")
+    why = r"waited 0 s for b3 to be registered and to serve; .*the end of its log:\nno such controller"
+    with pytest.raises(KafkaStuck, match=why):
+        add_host(on, b3, on.said.append, print)
+    assert on.said == ["provisioned", "started"]
+    assert on.done == ["b3 removed", "made", "b3 started", "b3 removed", f"{b3.node_id} unregistered"]
+    assert [host.name for host in on.topology.hosts] == ["b1", "b2", "s1"]
+    assert not states.load("one").changing
+
+
+def test_a_host_that_could_not_be_made_has_no_registration(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    on = Cluster(monkeypatch)
+
+    def refuse(*_):
+        raise TestbedError("container one-b3: the engine refused it")
+
+    monkeypatch.setattr(membership, "_make", refuse)
+    with pytest.raises(TestbedError, match="^container one-b3: the engine refused it$"):
+        add_host(on, joining(S3, "b3", "b2"), on.said.append, print)
+    assert on.done == ["b3 removed", "b3 removed"]
+
+
+def test_ctrl_c_stays_ctrl_c_although_something_of_the_host_is_left(tmp_path, monkeypatch):
+    """As an error it was a run that had ended early, and the next run of the campaign began."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    on = Cluster(monkeypatch)
+
+    def interrupted(*_):
+        def gone(*_):
+            raise EngineGone("the container engine stopped answering")
+
+        monkeypatch.setattr(membership, "_remove_container", gone)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(membership, "_make", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        add_host(on, joining(S3, "b3", "b2"), print, on.said.append)
+    assert on.said[-1].startswith("b3 is not wholly removed: the container engine stopped answering")
+
+
+.mark.parametrize("error", [KeyboardInterrupt(), TestbedError("Kafka on b2 to end after SIGTERM")])
+def test_a_broker_whose_shutdown_fails_or_is_interrupted_serves_again(tmp_path, monkeypatch, error):
+    """The testbed that `--on` names had a broker less, and nothing started it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    on = Cluster(monkeypatch, stopping=error)
+    with pytest.raises(type(error)):
+        remove_host(on, "b2", print, print)
+    assert on.done == ["b2 killed", "b2 started"]
+    assert [host.name for host in on.topology.hosts] == ["b1", "b2", "s1"]
+    assert not states.load("one").changing
+
+
+def test_a_change_whose_command_was_killed_is_named_and_one_that_goes_on_is_not():
+    assert make(changing={"b3": str(Owner.this_process())}).half_changed == ""
+    killed = make(changing={"b3": "1@1@another boot"})
+    assert killed.half_changed == "b3, which a killed command was adding or removing"
 
 
 def test_what_another_command_changed_since_is_taken_over_before_a_host_leaves(tmp_path, monkeypatch):

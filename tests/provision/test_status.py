@@ -124,3 +124,11 @@ def test_the_servers_of_an_object_store_are_told():
     assert not ill["ok"]
     assert rows(ill)[1][4:] == ("-", "no", "not ready")
     assert remarks(ill) == ["the object store's server on s1 is not ready: connection refused"]
+
+
+def test_a_host_that_a_killed_command_was_adding_is_told():
+    found = describe(FakeTestbed(changing={"b2": "1@1@another boot"}), ClusterObservation(**WELL))
+    assert not found["ok"]
+    assert remarks(found) == [
+        "it has b2, which a killed command was adding or removing: `testbed down one` and `testbed up` make it again"
+    ]

@@ -1,5 +1,6 @@
 """Two testbeds on one engine: their names never meet, and no command removes what is another's."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import docker.errors
@@ -177,3 +178,6 @@ def test_a_testbed_that_is_up_with_other_properties_is_refused(use, monkeypatch)
     # Without properties of its own, the caller takes the testbed as it is.
     assert facade.Testbed.up(topology, name="two").state.overlay == {"a": "1"}
     assert facade.Testbed.up(topology, name="two", overlay={"a": "1"}).name == "two"
+    states.save(replace(states.load("two"), changing={"b3": "1@1@another boot"}))
+    with pytest.raises(TestbedError, match="two is up with b3, which a killed command was adding or removing; `testbed"):
+        facade.Testbed.up(topology, name="two")

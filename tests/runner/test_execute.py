@@ -140,6 +140,27 @@ def test_what_failed_before_an_interruption_does_not_end_the_series_again():
     assert (ended.complete, len(dead.made)) == (False, 3)
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(28, "No space left on device", "/e"), "No space left on device (/e); free space on"),
+        (FileNotFoundError(2, "No such file or directory", "/x"), None),
+    ],
+    ids=["full disk", "a defect of the testbed"],
+)
+def test_a_full_disk_is_a_run_that_was_not_made_and_a_defect_of_the_testbed_is_not(error, said):
+    """It ended a night at once, without a report of the runs before."""
+    asked = campaign(repeats=5, command="nightly", id="20261121T200000Z-nightly-0a1b2c")
+    executor = FakeExecutor(fail=lambda variant, number: error if number >= 2 else None)
+    if said is None:
+        with pytest.raises(FileNotFoundError):
+            run(executor, asked)
+        return
+    ended, entries = run(executor, asked)
+    assert said in ended.why
+    assert [entry.why.startswith(said) for entry in entries if isinstance(entry, RunFailed)] == [True] * 3
+
+
 def test_three_failures_of_one_kafka_in_a_row_end_a_sweep():
     asked = campaign(labels="ABCDEF")
     first = {slot.variant for slot in asked.slots[:3]}

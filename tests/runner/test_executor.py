@@ -93,6 +93,24 @@ def test_a_store_that_does_not_take_them_ends_no_run(slots, monkeypatch, capsys)
     assert capsys.readouterr().out.count("could not be stored: [Errno 28]") == 2
 
 
+def test_a_full_disk_that_takes_no_evidence_hides_no_reason(slots, monkeypatch):
+    """The campaign ended with the error of the evidence, and its journal lacked the run that was not made."""
+
+    def fail(*_asked, recorder):
+        raise TestbedError("run-1 is not committed")
+
+    def full(*_asked, **_named):
+        raise OSError(28, "No space left on device")
+
+    made, _store = slots
+    [variant] = campaign("A").variants
+    monkeypatch.setattr(module, "run_on", fail)
+    monkeypatch.setattr(module.pq, "write_table", full)
+    made.canary(variant)
+    with pytest.raises(TestbedError, match="run-1 is not committed"):
+        made.run(variant, RunBegun(0, "run-1"))
+
+
 def test_a_run_is_stopped_at_its_limit_and_leaves_evidence(slots, monkeypatch):
     made, store = slots
     asked = campaign("A")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from results.contract import durable
 from testbed.errors import TestbedError, UsageError
 from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.journal import (
@@ -193,3 +194,29 @@ def test_what_sets_two_campaigns_apart_is_said_in_short_lines():
     assert there.differences(built) == []
     groups = (VariantGroup("g", ("A", "B"), 3, ()),)
     assert len(there.differences(replace(there, groups=groups))) == 1
+
+
+@pytest.mark.parametrize(
+    ("part", "error", "kind", "why"),
+    [
+        (
+            "append",
+            OSError(28, "No space left on device"),
+            TestbedError,
+            "No space left on device; free space on that disk, then try again$",
+        ),
+        ("lock_descriptor", OSError(37, "No locks available"), OSError, r"No locks available: '.*\.jsonl'$"),
+    ],
+    ids=["full disk", "no locks"],
+)
+def test_a_journal_that_cannot_be_begun_leaves_no_campaign(monkeypatch, part, error, kind, why):
+    """An empty journal stayed: `--resume`, which the message advised, refused it."""
+
+    def fail(*_words, **_named):
+        raise error
+
+    asked = campaign("A")
+    monkeypatch.setattr(durable, part, fail)
+    with pytest.raises(kind, match=why), created(asked):
+        pytest.fail("it was begun")
+    assert asked.id not in known()

@@ -1,31 +1,16 @@
 """docs/qualifying.md says what the code does."""
 
-import re
-import shlex
 from pathlib import Path
 from typing import get_args
-
-import pytest
 
 from results.compare.effect import at_least
 from results.compare.judgement import ComparisonRule, Verdict
 from results.compare.qualification import CERTAIN, ENOUGH
 from results.verdicts import EXIT
-from testbed.argument_parser import Parser
-from testbed.cli.commands import qualify
 from testbed.runner.qualification_plan import PAIRED, UNTHROTTLED, kind_of, plan
 from testbed.runner.qualification_scope import PAIRS, SPARES, SUITES, QualificationScope
 
 PAGE = (Path(__file__).parents[2] / "docs" / "qualifying.md").read_text()
-COMMANDS = re.findall(r"testbed qualify [^\n>]*", PAGE)
-
-
-@pytest.mark.parametrize("line", COMMANDS)
-def test_the_examples_are_understood(line):
-    parser = Parser("testbed qualify", "")
-    qualify.configure(parser)
-    args = parser.parse_args(shlex.split(line)[2:])
-    assert args.kafka or args.resume
 
 
 def test_numbers_and_verdicts():

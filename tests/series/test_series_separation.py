@@ -11,7 +11,6 @@ from results.series.judge import Judge
 from results.series.separation import separation
 from tools.simulation import FAMILIES, remembering
 
-NO_MEMORY = np.zeros(1)
 SECONDS = [12.1, 12.2, 12.0, 12.1, 12.3, 12.2, 11.9, 12.2, 12.1, 12.2, 12.1, 11.8]
 SLOW = [22.5, 20.9, 25.7]
 """One broker with a quarter of a CPU, measured: 72 to 112 % slower than the runs above."""

@@ -7,7 +7,7 @@ import pytest
 from testbed.errors import TestbedError, UsageError
 from testbed.kafka.health import Health
 from testbed.kafka.types import TopicPartition
-from testbed.provision.upgrade import _check, _wanted, cannot_join, next_host, quorum_without
+from testbed.provision.upgrade import _check, _upgrade, _wanted, cannot_join, next_host, quorum_without
 from testbed.topology import load_document
 
 FEATURES = {"3.9.2": {"metadata.version": 21}, "4.3.1": {"metadata.version": 30, "share.version": 1}}
@@ -123,3 +123,16 @@ def test_a_host_that_does_not_see_the_release_is_told_why() -> None:
         TestbedError, match=r"b1 does not see Kafka 4\.3\.1 at /opt/kafka/releases/4\.3\.1-1: .*XDG_CACHE"
     ):
         _check(testbed, kafka("4.3.1"), ["b1"], False)
+
+
+def test_a_host_that_does_not_stop_is_told_with_the_way_back() -> None:
+    """It is killed then, and no message said how it is started again."""
+
+    def stop(timeout_s: float):
+        raise TestbedError(f"waited {timeout_s:g} s for Kafka on b2 to end after SIGTERM")
+
+    on = mixed_testbed({})
+    on.node = lambda _host: SimpleNamespace(stop=stop, log_tail=lambda: "shutting down")
+    way_back = r"(?s)to end after SIGTERM\n.*shutting down\n`testbed upgrade mixed --to 3\.9\.2 --hosts b2` starts it"
+    with pytest.raises(TestbedError, match=way_back):
+        _upgrade(on, on.topology.host("b2"), kafka("4.3.1"), 1.0)

@@ -348,29 +348,18 @@ def test_a_second_job_of_a_cluster_is_refused(folders):
         other.begin(JobControl(), additional=True)
 
 
-def test_a_rate_steered_while_nobody_was_there_is_in_force_after_the_resume(folders):
+@pytest.mark.parametrize("rate", [1000, 5000])
+def test_a_rate_taken_away_or_steered_while_nobody_was_there_is_in_force_after_the_resume(folders, rate):
     admin, plan = cluster()
     run, job = execution(admin, plan, folders)
     run.begin(JobControl(BatchLimits(1, 3, 2), 1000))
     dead(*folders, job)
-    folders[0].steer(job.id, lambda _: JobControl(BatchLimits(1, 3, 2), 5000))
-    admin.configs[ConfigResource.broker(2)].pop(RATE)  # and somebody has taken one away
-    again = Execution(admin, folders[0].read(job.id), *folders)
-    again.resume()
-    assert {admin.configs[ConfigResource.broker(b)][RATE] for b in range(1, 7)} == {"5000"}
-    again.run(interval_s=0.001, timeout_s=30)
-    assert admin.configs == {}
-
-
-def test_a_throttle_taken_away_while_nobody_was_there_is_set_again(folders):
-    admin, plan = cluster()
-    run, job = execution(admin, plan, folders)
-    run.begin(JobControl(BatchLimits(1, 3, 2), 1000))
-    dead(*folders, job)
+    if rate != 1000:
+        folders[0].steer(job.id, lambda _: JobControl(BatchLimits(1, 3, 2), rate))
     admin.configs[ConfigResource.broker(2)].pop(RATE)
     again = Execution(admin, folders[0].read(job.id), *folders)
     again.resume()
-    assert admin.configs[ConfigResource.broker(2)][RATE] == "1000"
+    assert {admin.configs[ConfigResource.broker(b)][RATE] for b in range(1, 7)} == {str(rate)}
     again.run(interval_s=0.001, timeout_s=30)
     assert admin.configs == {}
 
