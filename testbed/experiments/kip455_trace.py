@@ -70,17 +70,20 @@ class Trace:
             asked, state = self._seen.get(tp, (0, None))
         return state if asked > since_us else None
 
-    def finish(self, hosts: Iterable[Shell]) -> TraceComparison:
-        """Read the metadata log on the first readable host, record its changes, and compare its last states."""
+    def finish(self, hosts: Iterable[Shell], since_us: int = 0) -> TraceComparison:
+        """Read the metadata log on the first readable host, record its changes, and compare its last states.
+
+        Record the changes since `since_us`: topics of the same names may have existed before.
+        """
         problems = []
         for host in hosts:
             try:
-                return self._finish(host)
+                return self._finish(host, since_us)
             except TestbedError as error:
                 problems.append(f"the log could not be read on a host: …{str(error)[-_SHOWN:]}")
         return TraceComparison(None, problem="; ".join(problems) or "there is no host to read the log on")
 
-    def _finish(self, host: Shell) -> TraceComparison:
+    def _finish(self, host: Shell, since_us: int) -> TraceComparison:
         for _reading in range(_READINGS):
             history = read_history(host)
             try:
@@ -90,7 +93,7 @@ class Trace:
             different = differences(history, there, self._topics)
             if not different:
                 break
-        self._recorder.add_events(log_events(history, self._topics))
+        self._recorder.add_events(each for each in log_events(history, self._topics) if each.ts_us >= since_us)
         return TraceComparison(not different, tuple(different))
 
     def _record(self, kind: str, tp: TopicPartition, detail: Detail) -> None:
