@@ -159,9 +159,7 @@ def test_a_move_over_a_slow_nic_has_three_times_the_nic_s_time_whatever_the_quot
         ids={"b1": 1, "b2": 2},
         testbed=SimpleNamespace(topology=find("two-brokers")),
     )
-    run = SimpleNamespace(
-        environment=environment, action=environment.setup.action, model=SimpleNamespace(idle_s=0.0)
-    )
+    run = SimpleNamespace(environment=environment, action=environment.setup.action, model=SimpleNamespace(idle_s=0.0))
     [moving] = layout.throttled
     sizes = {tp: moving.bytes // len(moving.partitions) for tp in moving.tps()}
     assert _timeout_s(run, sizes) > 3 * 299
@@ -178,9 +176,7 @@ def test_a_throttle_above_the_nics_has_three_times_the_time_of_what_the_load_lea
         ids={"b1": 1, "b2": 2, "b3": 3, "b4": 4},
         testbed=SimpleNamespace(topology=find("four-brokers")),
     )
-    run = SimpleNamespace(
-        environment=environment, action=environment.setup.action, model=SimpleNamespace(idle_s=0.0)
-    )
+    run = SimpleNamespace(environment=environment, action=environment.setup.action, model=SimpleNamespace(idle_s=0.0))
     sizes = {tp: group.bytes // len(group.partitions) for group in layout.throttled for tp in group.tps()}
     sent = 2 * layout.throttled[0].bytes
     assert _timeout_s(run, sizes) > 3 * sent / (left * 47_820_000)

@@ -245,7 +245,7 @@ def test_ctrl_c_stays_ctrl_c_although_something_of_the_host_is_left(tmp_path, mo
     assert on.said[-1].startswith("b3 is not wholly removed: the container engine stopped answering")
 
 
-.mark.parametrize("error", [KeyboardInterrupt(), TestbedError("Kafka on b2 to end after SIGTERM")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), TestbedError("Kafka on b2 to end after SIGTERM")])
 def test_a_broker_whose_shutdown_fails_or_is_interrupted_serves_again(tmp_path, monkeypatch, error):
     """The testbed that `--on` names had a broker less, and nothing started it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

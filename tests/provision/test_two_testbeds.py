@@ -179,5 +179,7 @@ def test_a_testbed_that_is_up_with_other_properties_is_refused(use, monkeypatch)
     assert facade.Testbed.up(topology, name="two").state.overlay == {"a": "1"}
     assert facade.Testbed.up(topology, name="two", overlay={"a": "1"}).name == "two"
     states.save(replace(states.load("two"), changing={"b3": "1@1@another boot"}))
-    with pytest.raises(TestbedError, match="two is up with b3, which a killed command was adding or removing; `testbed"):
+    with pytest.raises(
+        TestbedError, match="two is up with b3, which a killed command was adding or removing; `testbed"
+    ):
         facade.Testbed.up(topology, name="two")
