@@ -49,7 +49,7 @@ def test_its_commands_are_taken():
     assert len(commands) == 3
     for words in commands:
         args = parser.parse_args(words)
-        assert find_suite(args.suite).cases(args.profile, args.only)
+        assert find_suite(args.suite).cases(args.profile, args.scenario)
 
 
 def test_its_example_is_the_code_itself():

@@ -73,7 +73,9 @@ def joining(monkeypatch, tmp_path):
     monkeypatch.setattr(empty_broker, "JournalFolder", lambda: JournalFolder(tmp_path))
     monkeypatch.setattr(empty_broker, "LOOK_S", 0.001)
     monkeypatch.setattr(
-        move_environment, "preload", lambda _servers, fills, acks, batch_bytes: done.append(f"fill {len(fills)}")
+        move_environment,
+        "preload",
+        lambda _servers, fills, acks, timeout_s, batch_bytes: done.append(f"fill {len(fills)}"),
     )
     recorder = SimpleNamespace(
         event=lambda kind, *_more: done.append(kind) if kind.startswith("move.") else None,
@@ -111,7 +113,7 @@ def test_the_broker_is_empty_when_it_starts_and_the_throttle_is_there_before_it(
 
 
 def test_an_error_before_the_start_starts_it_all_the_same(joining, monkeypatch):
-    monkeypatch.setattr(move_environment, "preload", lambda _servers, _fills, acks, batch_bytes: 1 / 0)
+    monkeypatch.setattr(move_environment, "preload", lambda _servers, _fills, acks, timeout_s, batch_bytes: 1 / 0)
     with pytest.raises(ZeroDivisionError), joining:
         joining.preparation.complete()
     assert joining.testbed.done == ["broker-term b2", "start, with None"]

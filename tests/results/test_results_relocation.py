@@ -103,7 +103,8 @@ def test_a_late_store_explains_a_move_that_is_slower_than_the_formula():
     slow = replace(TIERED, seconds=13.2)
     for store, verdict in (({}, "fail"), ({"answer_s": 0.4}, "inconclusive")):
         assert of(judge(*with_late_store(slow, **store)), "duration-formula").verdict == verdict
-    assert of(judge(*with_late_store(TIERED, answer_s=0.4)), "s3-seconds").verdict == "pass"
+    manifest, *data = with_late_store(TIERED, answer_s=0.4)
+    assert of(judge(replace(manifest, criteria=("s3-seconds",)), *data), "s3-seconds").verdict == "pass"
 
 
 WRONG = {
@@ -316,7 +317,7 @@ def test_less_than_the_load_took_before_hides_no_copy_where_all_that_came_is_lit
     ("told", "verdict"),
     [
         (replace(STREAMS, copied=60e3), "pass"),
-        (replace(STREAMS, copied=-60e3), "pass"),
+        (replace(STREAMS, copied=-40e3), "pass"),
         (replace(STREAMS, copied=200e3), "fail"),
         (replace(STREAMS, copied=60e3, total=100_000), "inconclusive"),
     ],
