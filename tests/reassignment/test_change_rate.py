@@ -1,7 +1,5 @@
 """Another rate for a throttle that is in force: whatever point it is killed at, what was there is put back."""
 
-from dataclasses import replace
-
 import pytest
 from fakes.admin import FakeAdmin
 
@@ -18,17 +16,14 @@ from testbed.throttle.configs import (
     ThrottleError,
 )
 from testbed.throttle.journal import JournalFolder, open_journals
-from testbed.throttle.recovery import RecoveryOutcome, recover
+from testbed.throttle.recovery import RecoveryOutcome
 from testbed.throttle.throttle import Throttle
+from tests.reassignment.killed_throttle import Killed, recovered_after_kill
 
 MOVES = [PartitionMove.between(TopicPartition("t", p), (1,), (2,)) for p in range(3)]
 PLAN = Plan({TopicPartition("t", p): (2,) for p in range(3)})
 TOPIC, B1, B2 = ConfigResource.topic("t"), ConfigResource.broker(1), ConfigResource.broker(2)
 BEFORE = {B1: {LEADER_RATE: "77"}, B2: {LEADER_RATE: "2000", FOLLOWER_RATE: "2000"}}
-
-
-class Killed(BaseException):
-    """As if by SIGKILL: nothing is cleaned up."""
 
 
 def throttled(admin: FakeAdmin, journals: JournalFolder, events: list | None = None) -> Throttle:
@@ -71,22 +66,7 @@ def test_killed_between_any_two_requests_of_a_change_recover_puts_everything_bac
     admin: FakeAdmin, journals: JournalFolder, survived: int
 ) -> None:
     throttle = throttled(admin, journals)
-    left = iter(range(survived))
-
-    def hook(call: str, _args: tuple[object, ...]) -> None:
-        if call == "alter_configs" and next(left, None) is None:
-            raise Killed
-
-    admin.hook = hook
-    if survived < 2:
-        with pytest.raises(Killed):
-            throttle.change_rate(3000, 0)
-    else:
-        throttle.change_rate(3000, 0)
-    admin.hook = lambda _call, _args: None
-    [journal] = open_journals(journals)
-    journals.write(replace(journal, owner=replace(journal.owner, started_ticks=journal.owner.started_ticks - 1)))
-    [outcome] = recover(lambda _bootstrap: admin, journals, timeout_s=0)
+    outcome = recovered_after_kill(admin, journals, survived, lambda: throttle.change_rate(3000, 0))
     assert outcome.outcome is RecoveryOutcome.RESTORED
     assert "another client" not in outcome.detail
     assert admin.configs == BEFORE

@@ -1,7 +1,5 @@
 """Lists of throttled replicas that follow what another client does to the partitions of a move."""
 
-from dataclasses import replace
-
 import pytest
 from fakes.admin import FakeAdmin
 
@@ -19,9 +17,10 @@ from testbed.throttle.configs import (
     ThrottleError,
 )
 from testbed.throttle.journal import JournalFolder, open_journals
-from testbed.throttle.recovery import RecoveryOutcome, recover
+from testbed.throttle.recovery import RecoveryOutcome
 from testbed.throttle.throttle import Throttle
 from tests.fakes.kraft import Controller, KraftAdmin
+from tests.reassignment.killed_throttle import recovered_after_kill
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 FIRST = [PartitionMove.between(T0, (1,), (2,))]
@@ -29,10 +28,6 @@ MOVED = [PartitionMove.between(T0, (3,), (2,)).in_steps()]
 """The same partition once another client has moved it to broker 3."""
 TOPIC, B3 = ConfigResource.topic("t"), ConfigResource.broker(3)
 BEFORE = {TOPIC: {LEADER_REPLICAS: "5:5"}}
-
-
-class Killed(BaseException):
-    """As if by SIGKILL: nothing is cleaned up."""
 
 
 def throttled(admin: FakeAdmin, journals: JournalFolder, events: list | None = None) -> Throttle:
@@ -92,22 +87,7 @@ def test_killed_between_any_two_requests_of_an_extension_recover_restores_everyt
     admin: FakeAdmin, journals: JournalFolder, survived: int
 ) -> None:
     throttle = throttled(admin, journals)
-    left = iter(range(survived))
-
-    def hook(call: str, _args: tuple[object, ...]) -> None:
-        if call == "alter_configs" and next(left, None) is None:
-            raise Killed
-
-    admin.hook = hook
-    if survived < 2:
-        with pytest.raises(Killed):
-            throttle.extend(MOVED, 0)
-    else:
-        throttle.extend(MOVED, 0)
-    admin.hook = lambda _call, _args: None
-    [journal] = open_journals(journals)
-    journals.write(replace(journal, owner=replace(journal.owner, started_ticks=journal.owner.started_ticks - 1)))
-    [outcome] = recover(lambda _bootstrap: admin, journals, timeout_s=0)
+    outcome = recovered_after_kill(admin, journals, survived, lambda: throttle.extend(MOVED, 0))
     assert outcome.outcome is RecoveryOutcome.RESTORED
     assert "another client" not in outcome.detail
     assert admin.configs == BEFORE
