@@ -259,3 +259,36 @@ def test_limits_and_throttle_changed_while_it_moves_hold_from_the_next_step_on(t
         assert narrow.leaders < after.most_leaders <= wide.leaders
         assert (after.most_added, after.astray, after.again) == (2, (), ())
         assert (before.added_over, after.added_over) == ((), ())
+
+
+def test_a_partition_that_another_client_has_moved_is_throttled_from_where_it_is(three, tmp_path):
+    topic, rate, high, limits = "moved-away", MB // 2, 4 * MB, BatchLimits(1, 1)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    plan = Plan({first: (1, 2), second: (1, 2)})
+    (tmp_path / "plan.json").write_text(plan.to_json())
+    bootstrap = ("--bootstrap", ",".join(three.bootstrap))
+    # A follower takes what 11 s of the rate allow at once: 6.5 MB take some seconds.
+    with filled(three, topic, 2, 13 * MB // 2) as admin:
+        driver = driving(
+            three, "execute", "--plan", str(tmp_path / "plan.json"), "--throttle", f"{rate}B/s", "--incremental",
+            "--replicas", "1", "--reassignment-batch-size", "1",
+        )  # fmt: skip
+        wait_for(
+            lambda: set(admin.reassignments([topic])), lambda listed: listed == {first}, 20, 0.05, "its first step"
+        )
+        paused = cli("reassign", "pause", *bootstrap)
+        assert paused.returncode == 0, paused.stderr
+        assert second not in admin.reassignments([topic])
+        admin.alter_reassignments({second: (3,)})
+        wait_for(lambda: admin.reassignments([topic]), lambda listed: not listed, 40, 0.1, "both to end")
+        onlooker = Onlooker(three, plan, limits, [rate, high])
+        onlooker.start()
+        for command in (("set", "--throttle", f"{high}B/s"), ("resume",)):
+            done = cli("reassign", *command, *bootstrap)
+            assert done.returncode == 0, done.stderr
+        _out, said = driver.communicate(timeout=ENDS_S)
+        assert driver.returncode == 0, said
+        assert "another client has changed moved-away-1: the throttle now lists the present replicas, too" in said
+        wait_for(lambda: arrived(admin, plan), bool, 10, 0.2, "every partition to be seen at its target")
+        onlooker.stop()
+        nothing_left(admin, topic)
