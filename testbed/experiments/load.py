@@ -15,7 +15,7 @@ from testbed.probes.brokers import sampled_nic
 from testbed.probes.machine import wait_calm
 from testbed.probes.recorder import Recorder
 from testbed.topology.host import DeclaredHost
-from testbed.topology.links import Nic, NicUse
+from testbed.topology.links import Link, Nic, NicUse
 from testbed.units import format_byte_rate
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.connections import sending
@@ -56,6 +56,11 @@ def _halved(layout: Layout) -> Layout:
     return replace(layout, throttled=tuple(groups))
 
 
+def carries(link: Link, direction: Direction) -> float:
+    """Return the payload that a link carries in a direction, B/s."""
+    return payload_bytes_per_s(link.tx_bps if direction == "transmit" else link.rx_bps)
+
+
 def client_rates(layout: Layout) -> Mapping[tuple[str, Direction], float]:
     """Return the rates between each leader and the load's clients: they write each byte once, and read it once. Pure.
 
@@ -78,9 +83,8 @@ def load_shares(
     hosts, found = {host.name: host for host in brokers}, dict[tuple[str, str, Direction], float]()
 
     def add(nic: Nic, name: str, direction: Direction, rate_bytes_per_s: float) -> None:
-        carries = payload_bytes_per_s(nic.tx_bps if direction == "transmit" else nic.rx_bps)
         place = name, nic.name, direction
-        found[place] = found.get(place, 0.0) + rate_bytes_per_s / carries
+        found[place] = found.get(place, 0.0) + rate_bytes_per_s / carries(nic, direction)
 
     for (name, direction), rate in client_rates(layout).items():
         add(hosts[name].nic_for(NicUse.DATA)[1], name, direction, rate)

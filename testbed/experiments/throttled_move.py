@@ -29,14 +29,14 @@ from testbed.experiments.experiment import (
     whole,
 )
 from testbed.experiments.layout import RECORD_BYTES, Layout, carried, most_replicas, stored_bytes
-from testbed.experiments.load import check_load, client_rates
+from testbed.experiments.load import carries, check_load, client_rates
 from testbed.experiments.load_shape import LoadShape, in_logs, load_shape, shape_parameters, with_shape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.move_environment import MoveSetup
 from testbed.experiments.quota_settings import declared, quota_settings
 from testbed.experiments.reassignment_run import MakeRun, unbatched_run
 from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter, topology_with
-from testbed.experiments.throttled_run import carries, crossing, run_throttled_move
+from testbed.experiments.throttled_run import crossing, run_throttled_move
 from testbed.kafka.capabilities import Capability
 from testbed.kafka.node import FETCH_TUNED
 from testbed.kafka.types import PartitionMove

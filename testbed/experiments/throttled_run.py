@@ -11,7 +11,7 @@ from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.quantities import DRIVER
 from testbed.experiments.experiment import Context, ExperimentResult
 from testbed.experiments.layout import Layout, carried, expected, fetchers, kip73_estimate
-from testbed.experiments.load import MOST_OF_NIC, load_shares
+from testbed.experiments.load import MOST_OF_NIC, carries, load_shares
 from testbed.experiments.load_shape import in_logs
 from testbed.experiments.model_inputs import inbound_rates, instant, predicted_seconds, round_trips, throttles
 from testbed.experiments.move_driver import UNTHROTTLED_LOOK_S
@@ -30,7 +30,6 @@ from testbed.throttle.duration import Share, seconds, seconds_over
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.quota_window import BURST_BYTES_PER_S
 from testbed.throttle.recovery import RestoreError
-from testbed.topology.links import Link
 from testbed.topology.model import Topology
 from testbed.wait import WaitTimeout
 
@@ -155,11 +154,6 @@ def _links_s(environment: MoveEnvironment, shares: Sequence[Share]) -> float:
         found.append(share.bytes / (left * carries(nic, share.direction)))
     found += [size / carries(topology.uplinks[rack], way) for (rack, way), size in crossing(layout, topology).items()]
     return max(found)
-
-
-def carries(link: Link, direction: Direction) -> float:
-    """Return the payload that a link carries in a direction, B/s."""
-    return payload_bytes_per_s(link.tx_bps if direction == "transmit" else link.rx_bps)
 
 
 def crossing(layout: Layout, topology: Topology) -> Mapping[tuple[str, Direction], int]:
