@@ -29,6 +29,7 @@ from testbed.experiments.experiment import (
     Value,
     find_experiment,
     read_settings,
+    require_once,
 )
 from testbed.experiments.network_readings import LOOK_S, NetworkReadings, measure_again
 from testbed.experiments.record import (
@@ -101,6 +102,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
         raise UsageError(f"profile {request.profile!r}: there are {', '.join(PROFILES)}")
     if request.on and (request.topology or request.kafka):
         raise UsageError("--on names a testbed that is up: leave --topology and --kafka out")
+    require_once(request.settings)
     settings = read_settings(experiment, request.profile, request.settings)
     if request.confirm:
         require_extra("pyspark")

@@ -59,6 +59,10 @@ def test_every_mistake_of_a_file_is_shown_with_its_place(capsys, tmp_path):
         (["replay", "move-before-quota", "--set", "throttle"], "expected NAME=VALUE, such as throttle=5MB/s"),
         (["replay", "move-before-quota", "--set", "throtle=5MB/s"], "there is no parameter throtle"),
         (["replay", "move-before-quota", "--set", "throttle=5"], "5 has no unit"),
+        (
+            ["replay", "move-before-quota", "--set", "throttle=5MB/s", "--set", "throttle=6MB/s"],
+            "throttle is set twice: 5MB/s and 6MB/s; leave one out",
+        ),
         (["replay", "move-before-quota", "--seed", "-1"], "allowed: 0 or more"),
         (["replay", "move-before-quota", "--dry-run", "--json"], "--dry-run prints text"),
         (["replay", "move-before-quota", "--repeats", "0"], "allowed: 1 or more"),
