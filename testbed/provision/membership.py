@@ -171,7 +171,7 @@ def changing(testbed: "Testbed") -> Iterator[None]:
 def note_own_hosts(testbed: "Testbed") -> None:
     """Record the testbed's hosts before a run of this process changes them: a killed run does not put them back."""
     with changing(testbed):
-        if not testbed.state.own_hosts:
+        if all(map(is_dead, testbed.state.own_hosts.values())):
             own = dict.fromkeys((host.name for host in testbed.topology.hosts), str(Owner.this_process()))
             testbed.record(replace(testbed.state, own_hosts=own))
 
