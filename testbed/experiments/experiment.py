@@ -95,6 +95,8 @@ class Experiment:
     run: Callable[[Context], ExperimentResult]
     check: Callable[[Topology, Settings], None] = lambda _topology, _settings: None
     """Raise `UsageError` when the topology cannot host the experiment with these settings."""
+    check_kafka: Callable[[Settings, Topology, Testbed | None], None] = lambda _settings, _topology, _testbed: None
+    """Raise `UsageError` when the Kafkas of the hosts cannot run it: those of a testbed that is up, or will be made."""
     needs: frozenset[Capability] = frozenset()
     """Capabilities that the experiment requires of the software."""
     suites: Sequence[SuiteScenario] = ()

@@ -1,7 +1,7 @@
 """Actions during a move: change the throttle, raise it after a stall, restart or upgrade brokers, slow a NIC."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import not_
 from typing import TYPE_CHECKING
@@ -18,6 +18,8 @@ from testbed.provision.upgrade import cannot_join, rolling_upgrade
 from testbed.reassignment.driver import DriverError
 from testbed.reassignment.progress import Poll
 from testbed.reassignment.stall import StallDetector
+from testbed.software.format import levels_of, lowest
+from testbed.software.kafka import kafka_release
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate
 from testbed.wait import wait_for
@@ -50,6 +52,13 @@ class MidMoveAction:
 
     def check(self, _topology: Topology) -> None:
         """Raise `UsageError` when the topology does not allow the action. No run has begun yet."""
+
+    def check_kafka(self, _topology: Topology, _testbed: "Testbed | None") -> None:
+        """Raise `UsageError` when the Kafkas of the hosts do not allow the action. No record has been written yet.
+
+        The testbed is the one that is up; None: it will be made, each host with the Kafka of the topology. Raise
+        `SoftwareError` when a Kafka is not available.
+        """
 
     @contextmanager
     def around(self, _move: "ReassignmentRun") -> Iterator[None]:
@@ -288,25 +297,61 @@ class Upgrade(HostByHost):
         except UsageError as error:
             # Without the path no run would have begun. This one keeps its samples.
             raise SoftwareError(f"{error}; it was there when the run began: put it back, and run again") from error
-        if wrong := cannot_join(move.admin.features(), release.features):
-            raise UsageError(
-                f"{release.version} is no upgrade of {', '.join(sorted(set(move.testbed.state.kafka.values())))}: "
-                f"{wrong}; leave the upgrade out, or begin with an older release"
-            )
-        if there := [host for host in self._left if move.testbed.state.kafka[host] == release.version]:
-            raise UsageError(
-                f"Kafka {release.version} runs on {', '.join(there)} already, and would not be restarted there: "
-                f"begin with another Kafka, or give to={SAME} for mere restarts"
-            )
+        state, software = move.testbed.state, move.testbed.software
+        self._require_possible(
+            release.version, state.kafka, move.admin.features(), lambda version: software.kafka(version).features
+        )
         move.recorder.event("upgrade.prepared", release.version, {"digest": release.digest})
         self._to = release.version  # a path may have another build when the next host is upgraded
         if self._down:
-            own = sorted(set(move.testbed.state.kafka.values()))
-            if len(own) > 1:
-                raise UsageError(f"direction=down: the hosts run {', '.join(own)}; all must run one version")
+            own = state.kafka[self._left[0]]
             rolling_upgrade(move.testbed, self._to, self._left, False, progress=move.context.progress)
-            self._to = own[0]
+            self._to = own
         yield
+
+    def check_kafka(self, topology: Topology, testbed: "Testbed | None") -> None:
+        """See `MidMoveAction.check_kafka`: the other Kafka must be able to join the cluster."""
+        version = kafka_release(self._to).version
+        if testbed is not None:
+            with testbed.admin() as admin:
+                self._require_possible(version, testbed.state.kafka, admin.features(), _levels)
+            return
+        declared = {host.name: host.kafka_version for host in topology.hosts if host.kafka_version}
+        versions = {source: kafka_release(source).version for source in set(declared.values())}
+        levels = {each: _levels(each) for each in versions.values()}
+        kafka = {host: versions[source] for host, source in declared.items()}
+        self._require_possible(version, kafka, levels[lowest(levels)], _levels)
+
+    def _require_possible(
+        self,
+        version: str,
+        kafka: Mapping[str, str],
+        finalized: Mapping[str, int],
+        levels: Callable[[str], Mapping[str, int]],
+    ) -> None:
+        """Raise `UsageError` when hosts with these Kafkas cannot be brought to `version`.
+
+        `finalized` are the features of the cluster, `levels` returns those of a version.
+        """
+        own = ", ".join(sorted(set(kafka.values())))
+        if wrong := cannot_join(finalized, levels(version)):
+            raise UsageError(
+                f"to={self._to}: {version} is no upgrade of {own}: {wrong}; begin with an older Kafka. A downgrade "
+                f"begins with {version} and has the newer one in `to`, with direction=down"
+            )
+        if there := [host for host in self._left if kafka[host] == version]:
+            raise UsageError(
+                f"Kafka {version} runs on {', '.join(there)} already, and would not be restarted there: "
+                f"begin with another Kafka, or give to={SAME} for mere restarts"
+            )
+        if self._down and "," in own:
+            raise UsageError(f"direction=down: the hosts run {own}; all must run one version")
+        stay = [host for host in kafka if self._finalize and host not in self._left]
+        if lacking := [host for host in stay if cannot_join(levels(version), levels(kafka[host]))]:
+            raise UsageError(
+                f"finalize=yes: {', '.join(lacking)} would stay at Kafka {kafka[lacking[0]]}, which lacks features of "
+                f"{version}: take a topology whose controllers are brokers, or leave finalize out"
+            )
 
     def take_out(self, move: "ReassignmentRun", host: str, first: bool) -> dict[str, str]:
         """Upgrade a host and wait until it is in sync. Raise `DriverError` when it does not serve afterwards."""
@@ -339,6 +384,11 @@ class Upgrade(HostByHost):
                 ) from again
             raise DriverError(f"{failed}{_mixed(testbed)}") from error
         return {"before": self._before, "after": testbed.state.kafka[host]}
+
+
+def _levels(version: str) -> Mapping[str, int]:
+    """Return the feature levels of a new cluster of a Kafka that is in the cache, or is fetched."""
+    return levels_of(kafka_release(version))
 
 
 def _mixed(testbed: "Testbed") -> str:

@@ -162,11 +162,13 @@ def _testbed(
         require_space(experiment, settings, testbed.topology)
         defects = by_host(request.defects, testbed.topology) if request.defects else None
         reconfigure(testbed, overlay, defects, progress)
+        experiment.check_kafka(settings, testbed.topology, testbed)
         # A run may add and remove brokers: afterwards the testbed has its own again.
         stack.callback(restore_hosts, testbed, testbed.topology, progress)
         return testbed
     topology = run_topology(experiment, settings, request.topology, request.kafka)
     defects = by_host(request.defects, topology)
+    experiment.check_kafka(settings, topology, None)
     testbed = Testbed.up(
         topology, name=f"run-{run_id[-6:]}", overlay=overlay, defects=defects, ephemeral=True, progress=progress
     )
