@@ -4,16 +4,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import not_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from testbed.errors import SoftwareError, TestbedError, UsageError
 from testbed.faults import Faults
 from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.faults.catalogue.broker_restart import BrokerRestart
 from testbed.faults.catalogue.nic_rate import NicRate
-from testbed.kafka.errors import UnreachableError
+from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.network.shape import payload_bytes_per_s
 from testbed.probes.recorder import now_us
+from testbed.provision.containers import EngineGone
+from testbed.provision.liveness import NotWhole
 from testbed.provision.upgrade import cannot_join, rolling_upgrade
 from testbed.reassignment.driver import DriverError
 from testbed.reassignment.progress import Poll
@@ -22,7 +24,7 @@ from testbed.software.format import levels_of, lowest
 from testbed.software.kafka import kafka_release
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate
-from testbed.wait import wait_for
+from testbed.wait import WaitTimeout, wait_for
 
 if TYPE_CHECKING:
     from testbed.experiments.reassignment_run import ReassignmentRun
@@ -145,7 +147,10 @@ class RaiseAfterStall(MidMoveAction):
 
 
 class HostByHost(MidMoveAction):
-    """The base of actions that take hosts out one after the other, each after a pause in which all brokers served."""
+    """The base of actions that take hosts out one after the other, each after a pause in which all brokers served.
+
+    A host that does not come back ends the move. It is not done then, unless something else than Kafka is the cause.
+    """
 
     faults = frozenset({BrokerRestart.kind})
     what: str
@@ -164,12 +169,21 @@ class HostByHost(MidMoveAction):
         self._next_s = time.monotonic() + self._pause_s
 
     def on_poll(self, move: "ReassignmentRun", poll: Poll) -> None:
-        """Take the next host out when its time has come, and wait until it is in sync."""
+        """Take the next host out when its time has come, and wait until it is in sync.
+
+        Raise `DriverError` when it does not come back.
+        """
         if not self._left or not poll.in_flight or time.monotonic() < self._next_s:
             return
         host = self._left[0]
         first, self._leaving = host != self._leaving, host  # the next poll repeats a request without an answer
-        detail = self.take_out(move, host, first)
+        try:
+            detail = self.take_out(move, host, first)
+            _wait_in_sync(move, host)
+        except UnreachableError:
+            raise  # the next poll requests it again
+        except TestbedError as error:
+            self._end(move, host, error)
         self._left.pop(0)
         self._next_s = time.monotonic() + self._pause_s
         move.recorder.event(
@@ -177,8 +191,35 @@ class HostByHost(MidMoveAction):
         )
 
     def take_out(self, move: "ReassignmentRun", host: str, first: bool) -> dict[str, str]:
-        """Take a host out, for the `first` time or again, and wait until it is in sync. Return details of its event."""
+        """Take a host out, for the `first` time or again, and start Kafka there. Return details of its event."""
         raise NotImplementedError
+
+    def described(self, host: str) -> str:
+        """Return what the action does to a host, for the reason of a failure."""
+        return f"the {self.what} of {host}"
+
+    def give_back(self, _move: "ReassignmentRun", _host: str) -> str:
+        """Give a host that does not come back what it had before; return the end of the reason."""
+        return ""
+
+    def _end(self, move: "ReassignmentRun", host: str, error: TestbedError) -> NoReturn:
+        """Record that a host did not come back, and raise why: `DriverError` where Kafka may be the cause.
+
+        Another class ends the run, which is inconclusive then: software or the engine is gone, the host does not
+        answer, or an error is this machine's own, such as a lock that another command has.
+        """
+        causes = tuple(_causes(error))
+        detail = {"why": str(error), "late": any(isinstance(each, WaitTimeout) for each in causes)}
+        move.recorder.event(f"{self.what}.failed", self.what, detail, host=host)
+        unseen = _no_answer(move.testbed, host)
+        failed = f"{self.described(host)} failed: {error}{self.give_back(move, host)}"
+        for each in causes:
+            if isinstance(each, SoftwareError | EngineGone | NotWhole):
+                raise each
+        own = not all(isinstance(each, TestbedError) for each in causes)
+        if unseen or (own and not any(isinstance(each, KafkaError) for each in causes)):
+            raise TestbedError(f"{failed}; {host} does not answer: {unseen}" if unseen else failed) from error
+        raise DriverError(failed) from error
 
     def missing(self) -> str:
         """Return the hosts that were not taken out."""
@@ -192,13 +233,12 @@ class RollingRestart(HostByHost):
     what, not_done = "restart", "not restarted"
 
     def take_out(self, move: "ReassignmentRun", host: str, first: bool) -> dict[str, str]:
-        """Restart a broker and wait until it is in sync."""
+        """Restart a broker."""
         move.context.progress(f"restarting {host}")
         if first:
             move.recorder.event("broker.leaving", self.what, host=host)
         with Faults(move.testbed).injected(BrokerRestart(host=host)):
             pass  # entering restarts the broker and waits for its answer; leaving waits until every broker serves
-        _wait_in_sync(move, host)
         return {}
 
 
@@ -354,36 +394,54 @@ class Upgrade(HostByHost):
             )
 
     def take_out(self, move: "ReassignmentRun", host: str, first: bool) -> dict[str, str]:
-        """Upgrade a host and wait until it is in sync. Raise `DriverError` when it does not serve afterwards."""
-        testbed, progress = move.testbed, move.context.progress
-        finalize = self._finalize and len(self._left) == 1
+        """Upgrade a host."""
+        testbed = move.testbed
         if first:
             # A request without an answer is repeated, and the host may have the new version by then.
             self._before = testbed.state.kafka[host]
             move.recorder.event("broker.leaving", self.what, {"to": self._to}, host=host)
-        try:
-            rolling_upgrade(testbed, self._to, [host], finalize, progress=progress)
-            _wait_in_sync(move, host)
-        except UnreachableError:
-            raise  # the next poll requests it again
-        except TestbedError as error:
-            move.recorder.event("upgrade.failed", self._to, {"why": str(error)}, host=host)
-            progress(f"{host} did not come back with Kafka {self._to}: starting Kafka {self._before} there")
-            failed = f"the upgrade of {host} to Kafka {self._to} failed: {error}"
-            try:
-                if testbed.state.kafka[host] != self._before and not finalize:  # what is finalized stays
-                    # It may run and not serve: `rolling_upgrade` starts a node that is down, and waits for others.
-                    testbed.node(host).kill()
-                rolling_upgrade(testbed, self._before, [host], False, progress=progress)
-            except UnreachableError:
-                raise
-            except TestbedError as again:
-                # The worst upgrade: an error of another class would end the run, and leave it inconclusive.
-                raise DriverError(
-                    f"{failed}; nor did it come back with Kafka {self._before}: {again}{_mixed(testbed)}"
-                ) from again
-            raise DriverError(f"{failed}{_mixed(testbed)}") from error
+        rolling_upgrade(testbed, self._to, [host], self._finalizes, progress=move.context.progress)
         return {"before": self._before, "after": testbed.state.kafka[host]}
+
+    def described(self, host: str) -> str:
+        """See `HostByHost.described`."""
+        return f"the upgrade of {host} to Kafka {self._to}"
+
+    def give_back(self, move: "ReassignmentRun", host: str) -> str:
+        """Start the old version on a host. Return that it does not start either, and which Kafka each host has."""
+        testbed, progress = move.testbed, move.context.progress
+        progress(f"{host} did not come back with Kafka {self._to}: starting Kafka {self._before} there")
+        try:
+            if testbed.state.kafka[host] != self._before and not self._finalizes:  # what is finalized stays
+                # It may run and not serve: `rolling_upgrade` starts a node that is down, and waits for others.
+                testbed.node(host).kill()
+            rolling_upgrade(testbed, self._before, [host], False, progress=progress)
+        except UnreachableError:
+            raise
+        except TestbedError as error:
+            return f"; nor did it come back with Kafka {self._before}: {error}{_mixed(testbed)}"
+        return _mixed(testbed)
+
+    @property
+    def _finalizes(self) -> bool:
+        """Return whether the next host is the last one, with which the features are finalized."""
+        return self._finalize and len(self._left) == 1
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, its cause, the cause of that, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _no_answer(testbed: "Testbed", host: str) -> str:
+    """Return why a host does not answer; empty when it does, whether Kafka runs there or not."""
+    try:
+        testbed.node(host).pid()
+    except TestbedError as error:
+        return str(error)
+    return ""
 
 
 def _levels(version: str) -> Mapping[str, int]:
