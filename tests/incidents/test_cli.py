@@ -1,6 +1,7 @@
 """`testbed replay`, as far as it needs no engine."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,6 +9,7 @@ from results.criteria.findings import finding
 from testbed.cli.main import main
 from testbed.incidents.replay import ReplayResult
 from tests.incidents.files import SMALL
+from tests.provision.states import make
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +78,14 @@ def test_refusals_say_what_is_allowed(words, shown, capsys):
 def test_without_an_engine_nothing_is_begun(capsys):
     assert main(["replay", "move-before-quota"]) == 70
     assert "testbed doctor --fix" in capsys.readouterr().err
+
+
+def test_a_testbed_with_a_host_that_a_killed_command_was_adding_is_named(capsys, monkeypatch):
+    """The message was that the testbed has the topology of the incident's name."""
+    testbed = SimpleNamespace(name="one", state=make(changing={"b9": "1@1@another boot"}), close=lambda: None)
+    monkeypatch.setattr("testbed.provision.testbed.Testbed.attach", lambda _name: testbed)
+    assert main(["replay", "move-before-quota", "--on", "one"]) == 70
+    assert "testbed one has b9, which a killed command was adding or removing: `testbed" in capsys.readouterr().err
 
 
 def test_several_replays_have_a_table_of_what_failed_how_often(capsys, monkeypatch, tmp_path):
