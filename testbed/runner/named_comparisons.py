@@ -105,6 +105,7 @@ _STORED = (
     "produce-p99-before",
     "produce-p99",
     "longest-ack",
+    "produce-gap",
     "store-requests",
 )
 _STORAGE = "storage=disk,tiered"
