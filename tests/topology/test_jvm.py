@@ -6,8 +6,8 @@ import pytest
 
 from testbed.provision.plan_text import describe
 from testbed.software.jvm import JVM_FLAGS, with_jvm
-from testbed.topology import TopologyError, load_document, loads
-from testbed.topology.jvm import OWN, Jvm
+from testbed.topology import Jvm, TopologyError, load_document, loads
+from testbed.topology.jvm import OWN
 
 TEXT = """
 name: heaps
