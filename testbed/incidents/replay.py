@@ -1,5 +1,6 @@
 """The replay of an incident: an experiment whose steps are the timeline's entries."""
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import Context, Experiment, ExperimentResult, Value
 from testbed.experiments.kip455_trace import Trace
 from testbed.experiments.reports import open_store_for_runs, write_report
+from testbed.experiments.run_topology import with_heap
 from testbed.experiments.runner import run_on
 from testbed.faults.faults import reconfigure
 from testbed.incidents.actions import InjectFault, MoveTopics, RestartBroker
@@ -30,7 +32,7 @@ from testbed.network.measure import settled
 from testbed.probes.allow_list import Allowance, during, new_replicas, overtaken_batches
 from testbed.probes.brokers import nic_measurements, watch_nodes, watch_stores
 from testbed.probes.logwatch import LogWatch
-from testbed.probes.machine import machine_probe
+from testbed.probes.machine import fingerprint, machine_probe
 from testbed.probes.recorder import Poller, now_us, stop_all
 from testbed.provision import state as states
 from testbed.provision.testbed import Testbed
@@ -121,7 +123,19 @@ def as_experiment(incident: Incident, seed: int, nics: tuple[NicMeasurement, ...
         profiles={},
         overlay=lambda _settings: incident.state.properties,
         run=partial(_run, incident, seed, nics),
+        replicas=lambda _settings: most_replicas(incident),
     )
+
+
+def most_replicas(incident: Incident) -> int:
+    """Return the most replicas of any one broker, with those that the timeline's moves add. Pure."""
+    moves = [action for entry in incident.entries for action in entry.actions if isinstance(action, MoveTopics)]
+    found: Counter[str] = Counter()
+    for name, topic in incident.state.topics.items():
+        targets = [move.hosts for move in moves if name in move.topics]
+        for partition, hosts in enumerate(topic.placement):
+            found.update({*hosts, *(host for lists in targets for host in lists[partition % len(lists)])})
+    return max(found.values(), default=0)
 
 
 def record_of(incident: Incident, seed: int) -> IncidentRecord:
@@ -173,6 +187,7 @@ def _testbed(
     topology, overlay, specs = request.incident.topology, experiment.overlay({}), request.incident.defects
     defects = None if specs is None else by_host(specs, topology)
     if request.on is None:
+        topology = with_heap(topology, experiment.replicas({}), fingerprint()["memory_bytes"])
         testbed = Testbed.up(
             topology, name=f"run-{run_id[-6:]}", overlay=overlay, defects=defects, ephemeral=True, progress=progress
         )
