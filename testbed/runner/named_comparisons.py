@@ -106,6 +106,7 @@ _STORED = (
     "produce-p99",
     "longest-ack",
     "produce-gap",
+    "busy-cores",
     "store-requests",
 )
 _STORAGE = "storage=disk,tiered"
