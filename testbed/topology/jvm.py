@@ -19,7 +19,7 @@ _HEAP_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 MAX_FLAGS = 50
 FLAG = r"-XX:[A-Za-z0-9+:=._/,%-]+|-Xlog:[A-Za-z0-9+:=._/,%*-]+|-D[A-Za-z0-9._-]+=[^\s]*"
 _OWNED = {
-    r"-XX:(?:Max|Min|Initial)(?:Heap|RAM).*": "heap",
+    r"-XX:(?:Max|Min|Initial)(?:HeapSize|RAM).*": "heap",
     r"-XX:[+-]Use\w+GC": "gc",
     r"-XX:Flags=.*|-XX:VMOptionsFile=.*|-XX:(?:\w+)?SharedArchiveFile=.*|-XX:ArchiveClassesAtExit=.*": "nothing",
     r"-XX:On(?:OutOfMemory)?Error=.*": "nothing",

@@ -53,6 +53,13 @@ def test_it_is_part_of_the_digest_and_absent_where_it_is_not_declared():
     assert bare.digest() != topology.digest()
 
 
+def test_flags_that_set_no_size_of_the_heap_are_allowed():
+    """Those of its free part were refused, with the advice to set the heap instead."""
+    flags = ("-XX:MinHeapFreeRatio=20", "-XX:MaxHeapFreeRatio=40")
+    topology = loads(TEXT.replace("[-XX:MaxGCPauseMillis=20]", f"[{', '.join(flags)}]"))
+    assert topology.host("b3").jvm.flags == flags
+
+
 @pytest.mark.parametrize(
     ("wrong", "field", "why"),
     [
@@ -65,6 +72,7 @@ def test_it_is_part_of_the_digest_and_absent_where_it_is_not_declared():
         ("gc: cms", "gc", "allowed: serial, parallel, g1 or zgc"),
         ("flags: [-Xmx1g]", "flags", "-Xmx1g is not yours to set; instead: heap"),
         ("flags: ['-XX:MaxRAMPercentage=70']", "flags", "instead: heap"),
+        ("flags: ['-XX:InitialHeapSize=1g']", "flags", "instead: heap"),
         ("flags: ['-XX:+UseG1GC']", "flags", "instead: gc"),
         ("flags: ['-javaagent:/tmp/a.jar']", "flags", "is no flag of a JVM that may be set"),
         ("flags: ['-XX:Flags=/tmp/f']", "flags", "the testbed sets it itself"),
