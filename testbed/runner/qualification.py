@@ -12,11 +12,11 @@ from results.compare.qualification import (
     ScenarioQualification,
     VersionResult,
     always_failed,
-    as_junit,
     inconclusive,
     judge_cells,
     without_end,
 )
+from results.compare.qualification_text import as_junit
 from results.compare.render import comparison_row
 from results.contract import durable
 from results.contract.store import Store, StoreError

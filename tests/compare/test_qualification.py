@@ -15,13 +15,10 @@ from results.compare.qualification import (
     ScenarioQualification,
     VersionResult,
     always_failed,
-    as_json,
-    as_junit,
     doubtful,
     judge_cells,
-    lines,
-    markdown,
 )
+from results.compare.qualification_text import as_json, as_junit, lines, markdown
 from results.compare.render import comparison_row
 from results.report.qualification import figures, render_qualification
 from results.verdicts import EXIT
