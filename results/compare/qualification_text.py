@@ -4,8 +4,9 @@ from dataclasses import asdict
 from typing import Any
 
 from results.compare.log_lines import LOG_LINES
-from results.compare.qualification import TOGETHER, Qualification, ScenarioQualification, VersionResult
+from results.compare.qualification import TOGETHER, Qualification, ScenarioQualification
 from results.compare.render import COLUMNS, comparison_document, comparison_row
+from results.compare.scenario_judgement import VersionResult
 from results.render import NOTHING, JUnitCase, bold, escaped, junit, markdown_table
 
 

@@ -6,18 +6,17 @@ from functools import partial
 from pathlib import Path
 
 from results.compare.judgement import ComparisonResult, ComparisonRule, Verdict, of_records, worst_of
-from results.compare.qualification import (
-    Qualification,
+from results.compare.qualification import Qualification, ScenarioQualification
+from results.compare.qualification_text import as_junit
+from results.compare.render import comparison_row
+from results.compare.scenario_judgement import (
     QualificationVerdict,
-    ScenarioQualification,
     VersionResult,
     always_failed,
     inconclusive,
     judge_cells,
     without_end,
 )
-from results.compare.qualification_text import as_junit
-from results.compare.render import comparison_row
 from results.contract import durable
 from results.contract.store import Store, StoreError
 from results.contract.texts import plural

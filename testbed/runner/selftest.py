@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from results.compare.qualification import CERTAIN
+from results.compare.scenario_judgement import CERTAIN
 from results.contract.defect import DefectRecord
 from results.contract.store import Store
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
