@@ -19,7 +19,7 @@ from results.contract.store import Store
 from results.criteria import Judgement, judge
 from results.criteria.judgement import has_ended, sound
 from results.criteria.quantities import CPU_QUOTA, percent
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from results.criteria.unfit import BUSY_HIGHEST, STEAL_HIGHEST, mostly_unfit
 from testbed.errors import KafkaStuck, TestbedError
 from testbed.experiments.runner import Progress, run_on
