@@ -37,10 +37,10 @@ def run(args: argparse.Namespace) -> int:
     from testbed.runner.named_comparisons import named_comparisons
 
     if comparison := named_comparisons().get(args.experiment):
-        from testbed.cli.comparing import compare
+        from testbed.cli.sweeps import compare
 
         return compare(args, comparison)
-    from testbed.cli.comparing import refuse
+    from testbed.cli.sweeps import refuse
 
     refuse(args)
     request = RunRequest(
