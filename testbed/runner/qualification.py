@@ -24,7 +24,7 @@ from results.contract.verdict import Finding
 from results.report.qualification import QualificationEnvironment, render_qualification
 from results.verdicts import rank
 from testbed.errors import TestbedError, UsageError
-from testbed.experiments.runner import Progress
+from testbed.experiments.experiment_run import Progress
 from testbed.paths import reports_dir
 from testbed.runner.campaign import (
     QUALIFY,

@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from testbed.cli.verdicts import EXIT, as_json, as_text
-    from testbed.experiments.runner import RunRequest, run
+    from testbed.experiments.experiment_run import RunRequest, run
     from testbed.runner.named_comparisons import named_comparisons
 
     if comparison := named_comparisons().get(args.experiment):

@@ -1,4 +1,4 @@
-"""The execution of one experiment: provision, run, judge, commit, report. Spark can judge committed runs again."""
+"""The run of one experiment: provision, measure, judge, commit, report. Spark can judge committed runs again."""
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
