@@ -15,7 +15,7 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import ConfigResource, PartitionMove
-from testbed.provision.serving import silent
+from testbed.provision.kafka_nodes import silent
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.plan import Plan, moves
 from testbed.throttle.configs import (
