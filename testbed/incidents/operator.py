@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from testbed.errors import TestbedError
+from testbed.faults.active_faults import Faults
 from testbed.faults.fault import Fault
-from testbed.faults.faults import Faults
 from testbed.faults.parse import as_text, parameters
 from testbed.incidents.cluster_poll import ClusterPoll
 from testbed.kafka.admin import Admin

@@ -13,7 +13,7 @@ from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import Value
 from testbed.experiments.experiment_run import run_on
-from testbed.faults.faults import Faults
+from testbed.faults.active_faults import Faults
 from testbed.faults.parse import as_text
 from testbed.incidents.model import Incident
 from testbed.incidents.read import loads
