@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from testbed.errors import UsageError
+from testbed.experiments import experiment_run
 from testbed.experiments import run_topology as module
-from testbed.experiments import runner
 from testbed.experiments.experiment import find_experiment, read_settings
+from testbed.experiments.experiment_run import RunRequest
 from testbed.experiments.run_topology import MIB, check_space, heap_bytes, run_topology, short_of_heap, with_heap
-from testbed.experiments.runner import RunRequest
 from testbed.topology import loads
 from testbed.topology.find import find
 
@@ -68,13 +68,14 @@ def test_a_run_on_a_testbed_with_too_little_heap_says_so(monkeypatch, tmp_path):
     """Its brokers collected garbage without end, and the command said nothing of it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     testbed = SimpleNamespace(name="one", topology=find("two-brokers"), close=lambda: None)
-    monkeypatch.setattr(runner.Testbed, "attach", lambda _name: testbed)
+    monkeypatch.setattr(experiment_run.Testbed, "attach", lambda _name: testbed)
     for name in ("require_whole_change", "require_space", "reconfigure", "restore_hosts"):
-        monkeypatch.setattr(runner, name, lambda *_: None)
+        monkeypatch.setattr(experiment_run, name, lambda *_: None)
     experiment, said = find_experiment("kip73-two-node"), []
     settings = read_settings(experiment, "ci", ["partitions=2000"])
+    request = RunRequest(experiment.name, on="one")
     with ExitStack() as stack:
-        runner._testbed(RunRequest(experiment.name, on="one"), experiment, settings, "run-1", stack, said.append)
+        experiment_run._testbed(request, experiment, settings, "run-1", stack, said.append)
     [line] = said
     assert line.startswith("a broker gets up to 2008 replicas, which need 1280MiB of heap, and b1, b2 have less")
 
