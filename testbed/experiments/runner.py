@@ -98,7 +98,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     """Run one experiment and return its result. Raise `UsageError` before provisioning, `TestbedError` afterwards."""
     experiment = find_experiment(request.experiment)
     if request.profile not in PROFILES:
-        raise UsageError(f"profile {request.profile!r}: there are {', '.join(PROFILES)}")
+        raise UsageError(f"no profile {request.profile!r}; there are {', '.join(PROFILES)}")
     if request.on and (request.topology or request.kafka):
         raise UsageError("--on names a testbed that is up: leave --topology and --kafka out")
     settings = read_settings(experiment, request.profile, request.settings)

@@ -102,7 +102,7 @@ def time_limit(seconds: float, what: str, evidence: Path, *, grace_s: float = GR
 
 
 def _late(what: str, seconds: float, path: Path) -> str:
-    return f"{what} was not done after {seconds:g} s and was stopped; where it stood is in {path}"
+    return f"{what} was not done after {seconds:g} s and was stopped; {path} has the stacks of its threads"
 
 
 _LOG_TIMEOUT_S = 20.0

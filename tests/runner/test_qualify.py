@@ -526,7 +526,7 @@ def test_a_candidate_that_never_starts_is_not_tried_for_ever(doors):
     assert len(doors.executors[1].made) == 2 * cases - made.count(False)
 
 
-STUCK = KafkaStuck("run run-1 was not done after 420 s and was stopped; where it stood is in /evidence/stacks.txt")
+STUCK = KafkaStuck("run run-1 was not done after 420 s and was stopped; /evidence/stacks.txt has the stacks of its threads")
 
 
 def test_a_candidate_that_hangs_every_time_has_regressed_and_is_not_run_again(doors, capsys, tmp_path):
@@ -538,7 +538,7 @@ def test_a_candidate_that_hangs_every_time_has_regressed_and_is_not_run_again(do
     told = json.loads(capsys.readouterr().out)
     assert (told["verdict"], told["scenarios"][0]["versions"][1]["unended"]["runs"]) == ("REGRESSED", 3)
     assert told["reasons"][0].startswith("REGRESSED kip455/example: run-complete failed in 3 of 3 runs; 4.2.1 in 0 of ")
-    assert "where it stood is in /evidence/stacks.txt" in told["reasons"][0]
+    assert "/evidence/stacks.txt has the stacks of its threads" in told["reasons"][0]
     assert ET.parse(tmp_path / "j.xml").getroot().attrib["failures"] == "1"
     assert "Do not release it as it is" in Path(told["report"]).read_text()
     assert main(["qualify", "--resume", known()[0]]) == 1
