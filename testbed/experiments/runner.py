@@ -332,7 +332,7 @@ def confirm(spark: "SparkSession", store: Store, run_ids: Sequence[str]) -> dict
         if before != after and recorded_by(store.manifest(run_id)) == here:
             gone, new = ([each for each in a if each not in b] for a, b in ((before, after), (after, before)))
             raise TestbedError(
-                f"run {run_id}: Spark judges otherwise than the recorder did: the recorder alone has {gone}, "
-                f"Spark alone {new}"
+                f"run {run_id}: Spark's findings differ from the recorded ones: only the recorded ones have {gone}, "
+                f"only Spark's have {new}"
             )
     return again.judgements
