@@ -199,7 +199,7 @@ def _topic_configs(admin: Admin, wanted: Sequence[str], notes: list[str]) -> Map
         found = {**error.found, **dict.fromkeys(error.refused, UNREAD)}
         notes.append(
             f"the settings of {plural(len(error.refused), 'topic')} could not be read ({error.name}), and the replay "
-            "has Kafka's defaults: a user with DescribeConfigs on them would tell"
+            "has Kafka's defaults: a user with DescribeConfigs on them sees it"
         )
     if tiered := sum(each.get(TIERED) == "true" for each in found.values()):
         notes.append(f"{counted(tiered, 'topic', 'is')} tiered; the replay has the records in local logs alone")
@@ -220,7 +220,7 @@ def _rates(admin: Admin, brokers: Sequence[int], notes: list[str]) -> list[str |
     if unread:
         notes.append(
             f"the rates of brokers {sorted(unread)} could not be read ({', '.join(sorted({*unread.values()}))}): a "
-            "user with DescribeConfigs on the cluster would tell"
+            "user with DescribeConfigs on the cluster sees it"
         )
     return rates
 

@@ -86,7 +86,7 @@ def test_verify_names_policies_that_cannot_be_read(results, tmp_path):
     Store.open(tmp_path).files.put(policies.POLICIES, b'{"version": 1, "mutes": []')
     code, told = results("verify")
     assert (code, "1 damaged" in told) == (1, True)
-    assert f"{policies.POLICIES}: no mutes and floors: " in told
+    assert f"{policies.POLICIES}: not the file of mutes and floors: " in told
 
 
 def test_a_mute_ends_at_a_date_a_time_or_after_an_age():

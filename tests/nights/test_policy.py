@@ -258,7 +258,7 @@ def test_policies_are_kept_in_the_store(tmp_path):
         said.without_mutes(["other"])
     wrong = {"version": 1, "floors": [], "mutes": [{**asdict(mute()), "reason": 3}]}
     store.files.put(policies.POLICIES, json.dumps(wrong).encode())
-    with pytest.raises(StoreError, match="no mutes and floors"):
+    with pytest.raises(StoreError, match="not the file of mutes and floors"):
         policies.load(store)
     store.files.put(policies.POLICIES, json.dumps({"version": 2}).encode())
     with pytest.raises(StoreError, match="policies of version 2"):
