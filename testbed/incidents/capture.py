@@ -298,7 +298,7 @@ def left_out(asked: Collection[TopicPartition], wanted: Sequence[str]) -> list[s
         )
     left = sum(tp.topic not in kept for tp in asked)
     also = f"{plural(left, 'partition')} of other topics {'moves' if left == 1 else 'move'}"
-    return [f"{also}: internal ones, or those that --topic omits"] if left else []
+    return [f"{also}: internal topics, or topics that --topic omits"] if left else []
 
 
 def lowest_rate(rates: Iterable[str | None], notes: list[str]) -> int | None:

@@ -163,7 +163,7 @@ class _Assembly:
         if unknown := [tp for tp in asked if tp not in self._placed and (not topics or tp.topic in topics)]:
             raise EvidenceError(
                 f"{planned[tp].place if tp in planned else '--plan'}: it moves {tp}, and no file describes that "
-                f"partition; add the output of {TOPICS}, or make the plan anew"
+                f"partition; add the output of {TOPICS}, or make a new plan"
                 for tp in unknown
             )
 

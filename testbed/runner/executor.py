@@ -243,8 +243,8 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
             stacks = self._evidence / run_id / STACKS
             if stacks.is_file() and stacks.stat().st_size:  # written at the limit; a run that is done removes the file
                 raise KafkaStuck(
-                    f"run {run_id} was not done at its time limit, and its clean-up did not end either; where it stood "
-                    f"is in {stacks}"
+                    f"run {run_id} was not done at its time limit, and its clean-up did not end either; {stacks} has "
+                    "the stacks of its threads"
                 )
             return None
         run = self._store.manifest(run_id)

@@ -293,7 +293,7 @@ def test_topics_are_chosen_as_in_a_capture():
     )
     assert refused(*files, topics=["clicks"]).startswith("what moves is not captured: orders; name a topic that moves")
     found = capture(*files, plan(("__consumer_offsets", 0, [1]))).cluster
-    assert "1 partition of other topics moves: internal ones, or those that --topic omits" in found.notes
+    assert "1 partition of other topics moves: internal topics, or topics that --topic omits" in found.notes
 
 
 def test_settings_and_rates_that_are_none_are_left_out_with_a_remark():
