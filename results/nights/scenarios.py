@@ -355,7 +355,7 @@ def _verdict(
         since = " since its last change" if about.runs > said.runs else ""
         return "LEARNING", f"{said.runs} of {FEWEST_RUNS_TO_JUDGE} runs{since}"
     if said.verdict == "NOISY":
-        return "NOISY", f"a change of {said.detectable or 0:.0%} would be missed as often as not"
+        return "NOISY", f"a change of {said.detectable or 0:.0%} would be missed in half of all cases"
     return known(said.verdict), ""
 
 
