@@ -18,7 +18,7 @@ from results.criteria.own_pressure import AVAILABLE, kafkas_memory
 from results.criteria.quantities import GAP_S, US, at, percent, size
 from results.criteria.relocation_measures import REQUESTS, answered
 from results.criteria.run_view import RunView
-from results.criteria.series import RunSeries, Series
+from results.criteria.sample_series import RunSeries, Series
 from results.criteria.standstill import MACHINE, MOST, OVER_S, Span, highest_share
 from results.criteria.step_measures import FOREVER_US
 from results.criteria.windows import counted

@@ -13,7 +13,7 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.findings import finding, gap_text
 from results.criteria.quantities import QUOTA_WINDOW_S, US, percent
 from results.criteria.run_view import RunView
-from results.criteria.series import RunSeries, Series
+from results.criteria.sample_series import RunSeries, Series
 from results.criteria.windows import counted, longest_gap_s
 
 OVER_S = 3 * QUOTA_WINDOW_S

@@ -14,7 +14,7 @@ from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, bound_of, estimate
 from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, phase_directions, quotas_text
 from results.criteria.quantities import US, percent, rate, size
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from results.render import NOTHING
 from results.report.traffic import against
 

@@ -9,15 +9,10 @@ from dataclasses import dataclass
 
 from results.compare.effect import Effect, Shift
 from results.compare.judgement import ComparisonResult, Verdict
-from results.compare.qualification import (
-    Kind,
-    Qualification,
-    ScenarioQualification,
-    VersionResult,
-    cell_text,
-    headline,
-)
+from results.compare.qualification import Kind, Qualification, ScenarioQualification
+from results.compare.qualification_text import cell_text, headline
 from results.compare.render import ComparisonRow, comparison_row
+from results.compare.scenario_judgement import VersionResult
 from results.contract.manifest import Machine, Versions
 from results.contract.texts import plural
 from results.render import NOTHING

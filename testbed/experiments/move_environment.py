@@ -30,7 +30,7 @@ from testbed.probes.allow_list import Allowance, during, new_replicas, overtaken
 from testbed.probes.brokers import nic_measurements, quota_samples, watch_nodes, watch_other_clients, watch_stores
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import now_us, stop_all
-from testbed.reassignment.batching.step import BatchLimits
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.plan import Plan

@@ -13,10 +13,10 @@ from results.criteria.incident import deviation
 from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import Context, Experiment, ExperimentResult, Value
+from testbed.experiments.experiment_run import run_on
 from testbed.experiments.kip455_trace import Trace
 from testbed.experiments.reports import open_store_for_runs, write_report
-from testbed.experiments.runner import run_on
-from testbed.faults.faults import reconfigure
+from testbed.faults.active_faults import reconfigure
 from testbed.incidents.actions import InjectFault, MoveTopics, RestartBroker
 from testbed.incidents.cluster_poll import POLL_S, ClusterPoll, quota_poll, uplink_poll
 from testbed.incidents.model import Incident

@@ -7,9 +7,9 @@ from functools import partial
 from results.contract.store import Store
 from results.contract.texts import plural
 from testbed.errors import TestbedError, UsageError
+from testbed.experiments.experiment_run import Progress, confirm
 from testbed.experiments.record import recorded_by, this_testbed
 from testbed.experiments.reports import write_report
-from testbed.experiments.runner import Progress, confirm
 from testbed.experiments.spark import spark_session
 from testbed.extras import require_extra
 from testbed.runner.campaign import Campaign, fewest_pairs, large_only

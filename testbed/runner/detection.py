@@ -7,8 +7,8 @@ from typing import Literal
 
 from results.compare.effect import binomial_interval
 from results.compare.log_lines import LOG_LINES
-from results.compare.qualification import VersionResult, judge_cells
 from results.compare.render import comparison_row
+from results.compare.scenario_judgement import VersionResult, judge_cells
 from results.contract.defect import DefectRecord
 from results.criteria.judgement import RUN_COMPLETE
 from testbed.defects.parse import parse_defect

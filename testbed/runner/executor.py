@@ -19,10 +19,10 @@ from results.contract.store import Store
 from results.criteria import Judgement, judge
 from results.criteria.judgement import has_ended, sound
 from results.criteria.quantities import CPU_QUOTA, percent
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from results.criteria.unfit import BUSY_HIGHEST, STEAL_HIGHEST, mostly_unfit
 from testbed.errors import KafkaStuck, TestbedError
-from testbed.experiments.runner import Progress, run_on
+from testbed.experiments.experiment_run import Progress, run_on
 from testbed.paths import data_dir
 from testbed.probes.machine import fingerprint, machine_probe, wait_calm
 from testbed.probes.recorder import Recorder

@@ -9,7 +9,8 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from results.compare.qualification import CERTAIN, Kind
+from results.compare.qualification import Kind
+from results.compare.scenario_judgement import CERTAIN
 from testbed.errors import UsageError
 from testbed.experiments.mid_move_actions import SAME
 from testbed.provision.upgrade import cannot_join

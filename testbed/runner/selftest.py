@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from results.compare.qualification import CERTAIN
+from results.compare.scenario_judgement import CERTAIN
 from results.contract.defect import DefectRecord
 from results.contract.store import Store
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from testbed.defects.defect import Exposure
 from testbed.defects.parse import defects, find_defect, parse_defect
 from testbed.errors import UsageError
-from testbed.experiments.runner import Progress
+from testbed.experiments.experiment_run import Progress
 from testbed.experiments.spark import spark_session
 from testbed.paths import data_dir
 from testbed.runner.campaign import SELFTEST, Campaign, VariantGroup, default_measures, new_campaign

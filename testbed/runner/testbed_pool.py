@@ -11,8 +11,8 @@ from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.node import DATA_DIR
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
+from testbed.provision.kafka_nodes import empty_buckets
 from testbed.provision.resources import remove
-from testbed.provision.serving import empty_buckets
 from testbed.provision.testbed import Testbed
 from testbed.runner.variant import Resolved
 

@@ -7,7 +7,7 @@ three times.
 from collections.abc import Callable, Sequence
 
 from results.compare.judgement import ComparisonResult
-from results.compare.qualification import ENOUGH, VersionResult, doubtful, failed_or_stuck
+from results.compare.scenario_judgement import ENOUGH, VersionResult, doubtful, failed_or_stuck
 from results.contract.verdict import Finding
 from testbed.runner.campaign import Campaign, VariantGroup, fewest_pairs
 from testbed.runner.comparison import findings, narrow_enough

@@ -8,21 +8,17 @@ import pytest
 
 from results.compare.compared_measures import find_measure
 from results.compare.judgement import ANY, Pair, PairedComparison, adjusted
-from results.compare.qualification import (
+from results.compare.qualification import Qualification, ScenarioQualification
+from results.compare.qualification_text import as_json, as_junit, lines, markdown
+from results.compare.render import comparison_row
+from results.compare.scenario_judgement import (
     TO_DO,
-    Qualification,
     QualificationVerdict,
-    ScenarioQualification,
     VersionResult,
     always_failed,
-    as_json,
-    as_junit,
     doubtful,
     judge_cells,
-    lines,
-    markdown,
 )
-from results.compare.render import comparison_row
 from results.report.qualification import figures, render_qualification
 from results.verdicts import EXIT
 from tests.compare.paired import judge

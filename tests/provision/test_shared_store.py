@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from testbed.objectstore.store import BUCKETS as ALL_BUCKETS
 from testbed.objectstore.store import TIERED
-from testbed.provision.serving import BUCKETS, NotAsDeclared, compared, empty_buckets, require_buckets
+from testbed.provision.kafka_nodes import BUCKETS, NotAsDeclared, compared, empty_buckets, require_buckets
 
 GIVEN = {
     "elasticstream.enable": "true",

@@ -7,7 +7,8 @@ from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import BrokerConfigs, ConfigResource, TopicPartition
 from testbed.throttle.configs import EVERY_BROKER, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from testbed.throttle.journal import JournalFolder, ThrottleJournal
-from testbed.throttle.status import ClearError, clear, read_status
+from testbed.throttle.removal import ClearError, clear
+from testbed.throttle.status import read_status
 
 ONE, TOPIC = ConfigResource.broker(1), ConfigResource.topic("t")
 

@@ -9,7 +9,7 @@ import pytest
 from results.contract.handover import HandoverRecord, PartitionHandover
 from results.contract.schema import Sample, samples_table
 from results.criteria import judge
-from results.criteria.series import Series
+from results.criteria.sample_series import Series
 from results.criteria.standstill import highest_share
 from tests.results.judged import verdicts
 from tests.results.synthetic import us

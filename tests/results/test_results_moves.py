@@ -18,7 +18,7 @@ from results.criteria.catalogue.rate_after_throttle_change import judge_settled
 from results.criteria.catalogue.throttled_window import judge_windows
 from results.criteria.host_rates import ByteWindow
 from results.criteria.model import bound_of, estimate
-from results.criteria.series import RunSeries, by_partition
+from results.criteria.sample_series import RunSeries, by_partition
 from results.report.page import _figures, figures
 from tests.results.judged import named, verdicts
 from tests.results.moves import simulate

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from results.compare.qualification import CERTAIN
+from results.compare.scenario_judgement import CERTAIN
 from results.criteria.findings import finding
 from testbed.cli.main import main
 from testbed.errors import KafkaStuck, SoftwareError, TestbedError, UsageError

@@ -162,7 +162,8 @@ def _status(args: argparse.Namespace) -> int:
 
 def _clear(args: argparse.Namespace) -> int:
     from testbed.throttle.journal import JournalFolder
-    from testbed.throttle.status import clear, read_status
+    from testbed.throttle.removal import clear
+    from testbed.throttle.status import read_status
 
     with admin_of(args) as admin:
         state = read_status(admin, JournalFolder())

@@ -14,8 +14,8 @@ from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import Capability, require_of_running
 from testbed.kafka.types import is_internal
 from testbed.reassignment import planners
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder, unpaused
-from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.plan import Plan, moves
 from testbed.throttle.configs import RATES
 from testbed.throttle.journal import JournalFolder

@@ -1,4 +1,4 @@
-"""The execution of one experiment: provision, run, judge, commit, report. Spark can judge committed runs again."""
+"""The run of one experiment: provision, measure, judge, commit, report. Spark can judge committed runs again."""
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ from testbed.experiments.reports import RunFigure, figures, open_store_for_runs,
 from testbed.experiments.run_topology import require_space, run_topology
 from testbed.experiments.spark import spark_session
 from testbed.extras import require_extra
-from testbed.faults.faults import reconfigure
+from testbed.faults.active_faults import reconfigure
 from testbed.network.apply import Place
 from testbed.probes.recorder import Recorder
 from testbed.provision import state as states

@@ -1,4 +1,4 @@
-"""Checks that a cluster serves and is as declared; the start of Kafka, and its restart with other properties.
+"""The Kafka nodes of a testbed: their start and restart, and checks that they serve and are as declared.
 
 Every node is asked itself, because the metadata alone is no proof. A broker that was killed and restarted within
 its session is still listed as unfenced, by the registration of the dead process.

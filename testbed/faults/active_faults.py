@@ -1,4 +1,4 @@
-"""The faults of one testbed: apply, list and heal them, also the faults of dead processes."""
+"""The active faults of one testbed: apply, list and heal them, also the faults of dead processes."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
