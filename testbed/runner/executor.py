@@ -102,7 +102,7 @@ def time_limit(seconds: float, what: str, evidence: Path, *, grace_s: float = GR
 
 
 def _late(what: str, seconds: float, path: Path) -> str:
-    return f"{what} was not done after {seconds:g} s and was stopped; where it stood is in {path}"
+    return f"{what} was not done after {seconds:g} s and was stopped; {path} has the stacks of its threads"
 
 
 _LOG_TIMEOUT_S = 20.0
@@ -243,8 +243,8 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
             stacks = self._evidence / run_id / STACKS
             if stacks.is_file() and stacks.stat().st_size:  # written at the limit; a run that is done removes the file
                 raise KafkaStuck(
-                    f"run {run_id} was not done at its time limit, and its clean-up did not end either; where it stood "
-                    f"is in {stacks}"
+                    f"run {run_id} was not done at its time limit, and its clean-up did not end either; {stacks} has "
+                    "the stacks of its threads"
                 )
             return None
         run = self._store.manifest(run_id)

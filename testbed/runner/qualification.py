@@ -82,7 +82,10 @@ def new_qualification(
     new, before = permanent(candidate, baselines)
     variants, groups = plan(new, before, scope)
     if not groups:
-        raise UsageError("nothing is left to run: no scenario, no upgrade")
+        raise UsageError(
+            "the options leave neither a scenario nor an upgrade to run; give another --suite or --scenario, or leave "
+            "--no-upgrade out"
+        )
     asked = new_campaign(
         QUALIFY, variants, 1, seed, store=store, measure_names=scope.measures, threshold=threshold, groups=groups
     )

@@ -210,7 +210,7 @@ def test_a_run_whose_time_limit_ended_the_command_had_no_end(slots):
     stacks.write_text("")  # as a kill leaves it
     assert made.committed(RunBegun(0, "run-1")) is None
     stacks.write_text("Thread 0x1\n")
-    with pytest.raises(KafkaStuck, match=f"run-1 was not done at its time limit, .* is in {stacks}"):
+    with pytest.raises(KafkaStuck, match=f"run-1 was not done at its time limit, .*; {stacks} has "):
         made.committed(RunBegun(0, "run-1"))
 
 

@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     measure_s = parsed("--measure-for", args.measure_for or MEASURED, parse_duration)
     nic_bps = parsed("--nic", args.nic, parse_bit_rate)
     if not measure_s:
-        raise UsageError("--measure-for 0s: nothing grows in no time; allowed: more, such as 10s")
+        raise UsageError("--measure-for 0s: expected more than 0s, such as 10s")
     if args.rates != 1 and not args.scale_down:
         raise UsageError("--rates is for a smaller cluster; give --scale-down, too")
     smaller = None if args.scale_down is None else parsed("--scale-down", args.scale_down, _brokers_and_bytes)
