@@ -21,7 +21,7 @@ from testbed.errors import TestbedError
 from testbed.faults.parse import parse_fault
 from testbed.faults.programs import store_proxy
 from testbed.incidents.cluster_evidence import gathered
-from testbed.incidents.evidence import read_texts
+from testbed.incidents.evidence_text import read_texts
 from testbed.incidents.file_capture import captured_files
 from testbed.incidents.read import loads as load_incident
 from testbed.kafka import java_formats
