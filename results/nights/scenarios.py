@@ -8,7 +8,7 @@ from typing import Any
 
 from results.contract.texts import plural
 from results.nights.bucket import EPOCH, micros
-from results.nights.incremental import DAY_US
+from results.nights.judged_runs import DAY_US
 from results.nights.night import RETIRED, Night, SeriesInfo
 from results.nights.policies import Mute, Policies, SeriesPattern
 from results.nights.state import NEVER, SeriesState, SeriesVerdict

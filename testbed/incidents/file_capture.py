@@ -24,7 +24,7 @@ from testbed.incidents.capture import (
     replicas_before,
 )
 from testbed.incidents.cluster_evidence import ClusterEvidence
-from testbed.incidents.evidence import EvidenceError, id_list
+from testbed.incidents.evidence_text import EvidenceError, id_list
 from testbed.incidents.move_timeline import in_logged_time
 from testbed.incidents.reassignment_output import REASSIGN
 from testbed.incidents.tool_output import API_VERSIONS, CONFIGS, LOG_DIRS, TOPICS, DescribedPartition

@@ -37,7 +37,7 @@ from testbed.runner.campaign import (
 )
 from testbed.runner.campaign_run import run_campaign
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression
-from testbed.runner.pairing import by_group
+from testbed.runner.pairs import by_group
 from testbed.runner.qualification_plan import (
     command,
     kind_of,

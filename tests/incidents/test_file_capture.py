@@ -16,7 +16,7 @@ from testbed.errors import UsageError
 from testbed.incidents.capture import BrokerOutage
 from testbed.incidents.captured_file import INCIDENT, TOPOLOGY, incident_document
 from testbed.incidents.cluster_evidence import gathered
-from testbed.incidents.evidence import EvidenceError, EvidenceText, decoded, read_texts
+from testbed.incidents.evidence_text import EvidenceError, EvidenceText, decoded, read_texts
 from testbed.incidents.file_capture import ASSUMED_BYTES, captured_files
 from testbed.incidents.read import load
 from testbed.incidents.scale_down import scale_down

@@ -22,7 +22,7 @@ from results.contract.maintenance import POLL_S, compact, locked
 from results.contract.schema import SAMPLES
 from results.contract.store import Store, StoreError
 from results.contract.tables import same
-from tests.dying import killed_at
+from tests.killed_process import killed_at
 from tests.results.many import contents, filled, local, objects, some_runs
 
 NOW = timedelta(0)

@@ -132,7 +132,7 @@ def _captured(
     """Return the capture of the cluster or of the files, and remarks on the files."""
     if args.files:
         from testbed.incidents.cluster_evidence import gathered
-        from testbed.incidents.evidence import read_texts
+        from testbed.incidents.evidence_text import read_texts
         from testbed.incidents.file_capture import captured_files
 
         made = captured_files(gathered(read_texts(args.files)), plan=plan, topics=args.topic)
