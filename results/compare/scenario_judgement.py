@@ -165,9 +165,9 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
             return QualificationVerdict(
                 "NOISY", (f"{count}, as with every baseline ({others}): not new, and not fulfilled",)
             )
-        return QualificationVerdict("NOISY", (f"{count}; {others}: that does not tell them apart",))
+        return QualificationVerdict("NOISY", (f"{count}; {others}: too few runs to show a difference",))
     if bad == of:
-        return QualificationVerdict("NOISY", (f"{count}; {CERTAIN} would tell",))
+        return QualificationVerdict("NOISY", (f"{count}; {CERTAIN} runs would decide",))
     if not seen and bad >= doubtful_from(name):
         return QualificationVerdict("NO-DATA", (f"{count}, and no baseline was judged on it",))
     if any(bad - b >= doubtful_from(name) for b, _n in seen.values()):

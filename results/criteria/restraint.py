@@ -218,7 +218,7 @@ def _throttled(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
 def _fewer(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
     cpus = _read(run, CPUS, host, span)
     if len(cpus) and (least := int(np.min(cpus.value))) < (most := int(np.max(cpus.value))):
-        why = f"its process might use {least} of {most} CPUs for a time: somebody changed its CPU set"
+        why = f"its process might use {least} of {most} CPUs for a time: another program changed its CPU set"
         yield Restraint(CPUS, why, _since(cpus, int(cpus.t[cpus.value < most][0]), span))
 
 

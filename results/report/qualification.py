@@ -27,8 +27,8 @@ GROUPS: tuple[tuple[Kind, str, str], ...] = (
         "once",
         "Scenarios",
         "Each version ran each scenario once; where the candidate failed or had no end, all ran it up to three times. "
-        "A scenario has regressed when a criterion failed in every one of three runs, and a baseline kept it. A run "
-        "that Kafka kept from its end fails run-complete.",
+        "A scenario has regressed when a criterion failed in every one of three runs, and held with a baseline. A run "
+        "that Kafka did not let end fails run-complete.",
     ),
     (
         "upgrade",

@@ -98,7 +98,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     """Run one experiment and return its result. Raise `UsageError` before provisioning, `TestbedError` afterwards."""
     experiment = find_experiment(request.experiment)
     if request.profile not in PROFILES:
-        raise UsageError(f"profile {request.profile!r}: there are {', '.join(PROFILES)}")
+        raise UsageError(f"no profile {request.profile!r}; there are {', '.join(PROFILES)}")
     if request.on and (request.topology or request.kafka):
         raise UsageError("--on names a testbed that is up: leave --topology and --kafka out")
     settings = read_settings(experiment, request.profile, request.settings)
@@ -334,7 +334,7 @@ def confirm(spark: "SparkSession", store: Store, run_ids: Sequence[str]) -> dict
         if before != after and recorded_by(store.manifest(run_id)) == here:
             gone, new = ([each for each in a if each not in b] for a, b in ((before, after), (after, before)))
             raise TestbedError(
-                f"run {run_id}: Spark judges otherwise than the recorder did: the recorder alone has {gone}, "
-                f"Spark alone {new}"
+                f"run {run_id}: Spark's findings differ from the recorded ones: only the recorded ones have {gone}, "
+                f"only Spark's have {new}"
             )
     return again.judgements

@@ -36,7 +36,7 @@ from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.plan import Plan
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.throttle import Throttle
-from testbed.tiered.remote import RemoteLog
+from testbed.tiered.remote_log import RemoteLog
 from testbed.tiered.topics import wait_local
 from testbed.topology.host import DeclaredHost, node_ids
 from testbed.topology.model import Topology

@@ -172,8 +172,11 @@ class Faults:
         for entry in healed:
             self._journal.healed(entry)
         if problems:
+            name = self._testbed.name
             raise TestbedError(
-                f"testbed {self._testbed.name} is not back to what its topology declares:\n  " + "\n  ".join(problems)
+                f"testbed {name} is not back to what its topology declares:\n  "
+                + "\n  ".join(problems)
+                + f"\n`testbed fault clear {name}` tries again"
             )
 
 

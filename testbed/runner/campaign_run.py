@@ -79,7 +79,7 @@ def _require_same(campaign: Campaign, asked: Campaign | None, command: str) -> N
     different = campaign.with_present_builds().differences(asked) if asked is not None else []
     if different:
         raise UsageError(
-            f"campaign {campaign.id} is another one; leave out what differs, or begin a new campaign:\n  "
+            f"campaign {campaign.id} began with other options; leave these out, or begin a new campaign:\n  "
             + "\n  ".join(different)
         )
     for variant, topology_digest in zip(campaign.variants, campaign.topology_digests, strict=True):

@@ -23,7 +23,7 @@ from testbed.experiments.experiment_run import Progress, run_on
 from testbed.experiments.reports import write_report
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
-from testbed.runner.executor import bounded
+from testbed.runner.time_limit import bounded
 from testbed.runner.variant import of_case, resolve
 from testbed.suites.suite import Case
 

@@ -15,7 +15,7 @@ from testbed.defects.parse import parse_defect
 from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.comparison import outcome
 from testbed.runner.journal import CampaignState, SlotRun
-from testbed.runner.pairing import GroupRuns, by_group
+from testbed.runner.pairs import GroupRuns, by_group
 from testbed.runner.replayed_nights import NightChange
 from testbed.runner.variant import Variant
 from testbed.runner.version_results import cells_of

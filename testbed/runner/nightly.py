@@ -140,7 +140,8 @@ def require_same(campaign_id: str, wanted: NightRequest) -> None:
         said.append(f"scenarios: {', '.join(sorted(there))} there, {', '.join(sorted(here))} here")
     if said:
         raise UsageError(
-            f"night {campaign_id} is another one; leave out what differs, or begin a new one:\n  " + "\n  ".join(said)
+            f"night {campaign_id} began with other options; leave these out, or begin a new night:\n  "
+            + "\n  ".join(said)
         )
 
 

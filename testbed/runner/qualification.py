@@ -37,7 +37,7 @@ from testbed.runner.campaign import (
 )
 from testbed.runner.campaign_run import run_campaign
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression
-from testbed.runner.pairing import by_group
+from testbed.runner.pairs import by_group
 from testbed.runner.qualification_plan import (
     command,
     kind_of,
@@ -82,7 +82,10 @@ def new_qualification(
     new, before = permanent(candidate, baselines)
     variants, groups = plan(new, before, scope)
     if not groups:
-        raise UsageError("nothing is left to run: no scenario, no upgrade")
+        raise UsageError(
+            "the options leave neither a scenario nor an upgrade to run; give another --suite or --scenario, or leave "
+            "--no-upgrade out"
+        )
     asked = new_campaign(
         QUALIFY, variants, 1, seed, store=store, measure_names=scope.measures, threshold=threshold, groups=groups
     )

@@ -1,4 +1,4 @@
-"""Kafka that does not serve: an error that says Kafka is the cause."""
+"""Kafka nodes that do not serve, differ from what was declared, or are to have other properties."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -53,3 +53,27 @@ def test_properties_do_not_change_while_another_command_changes_the_testbed(tmp_
     states.save(replace(state, kafka=new))
     testbed.reconfigure({"a": "1"})
     assert seen == [(new, {"a": "1"}, {})]
+
+
+GIVEN = {
+    "elasticstream.enable": "true",
+    "autobalancer.controller.enable": "false",
+    "default.replication.factor": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+}
+
+
+def test_a_broker_that_goes_by_what_it_was_given_differs_in_nothing():
+    assert kafka_nodes.compared("b1", GIVEN, GIVEN) == ([], [])
+
+
+def test_each_setting_that_is_otherwise_is_named_with_both_values():
+    wrong, unknown = kafka_nodes.compared("b1", GIVEN, {**GIVEN, "autobalancer.controller.enable": "true"})
+    assert wrong == ["b1 has autobalancer.controller.enable=true, was given false"]
+    assert unknown == []
+
+
+def test_what_a_broker_does_not_report_is_not_taken_for_right():
+    reported = {key: value for key, value in GIVEN.items() if "autobalancer" not in key}
+    assert kafka_nodes.compared("b1", GIVEN, reported) == ([], ["autobalancer.controller.enable"])

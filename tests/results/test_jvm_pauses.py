@@ -71,7 +71,7 @@ CONSTANT = {"paused": lambda t: 0.3 * t, "full": lambda t: t // 2 + 3}
             "Kafka keeps more and more, 66 MB to ",
         ),
         (CONSTANT, 0.2, "other machines took 2"),
-        (CONSTANT, 0.0, "the readings do not tell the cause"),
+        (CONSTANT, 0.0, "the readings do not show the cause"),
     ],
     ids=["settings", "Kafka", "the machine", "unknown"],
 )

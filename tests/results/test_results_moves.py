@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from results.compare.compared_measures import values_of
-from results.contract.live import LiveLoad
+from results.contract.live_load import LiveLoad
 from results.contract.manifest import Expected, Manifest, NicMeasurement
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge

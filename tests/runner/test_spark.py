@@ -78,5 +78,5 @@ def test_a_run_that_another_version_recorded_may_be_judged_otherwise(monkeypatch
     again = SimpleNamespace(judgements={"r": SimpleNamespace(criteria=[finding])}, problems=())
     monkeypatch.setattr(experiment_run, "recompute", lambda *_asked: again)
     monkeypatch.setattr(experiment_run, "this_testbed", lambda: ("1", "here"))
-    with pytest.raises(TestbedError, match="judges otherwise") if refused else nullcontext():
+    with pytest.raises(TestbedError, match="Spark.s findings differ") if refused else nullcontext():
         assert experiment_run.confirm(None, store, ["r"]) == again.judgements

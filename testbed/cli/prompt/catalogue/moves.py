@@ -40,7 +40,8 @@ def targets(assignment: planners.Assignment, source: int | None, target: Sequenc
     if source is None:
         return Plan(dict.fromkeys(assignment, tuple(target)))
     if len(target) != 1:
-        raise UsageError(f"from {source} to {','.join(map(str, target))}: one broker replaces another; name one")
+        ids = ",".join(map(str, target))
+        raise UsageError(f"from {source} to {ids}: one broker replaces another; name one after `to`")
     both = sorted(tp for tp, replicas in assignment.items() if source in replicas and target[0] in replicas)
     if both:
         raise UsageError(f"{both[0]} has replicas on {source} and on {target[0]} already; `move TOPIC to BROKERS`")
