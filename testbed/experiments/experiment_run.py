@@ -41,7 +41,7 @@ from testbed.experiments.record import (
     this_testbed,
 )
 from testbed.experiments.reports import RunFigure, figures, open_store_for_runs, write_report
-from testbed.experiments.run_topology import require_space, run_topology
+from testbed.experiments.run_topology import require_space, run_topology, short_of_heap
 from testbed.experiments.spark import spark_session
 from testbed.extras import require_extra
 from testbed.faults.active_faults import reconfigure
@@ -158,6 +158,8 @@ def _testbed(
         require_whole_change(testbed)
         experiment.fits(testbed.topology, settings)
         require_space(experiment, settings, testbed.topology)
+        if short := short_of_heap(testbed.topology, experiment.replicas(settings)):
+            progress(short)
         defects = by_host(request.defects, testbed.topology) if request.defects else None
         reconfigure(testbed, overlay, defects, progress)
         # A run may add and remove brokers: afterwards the testbed has its own again.

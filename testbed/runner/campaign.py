@@ -17,6 +17,7 @@ from testbed.errors import UsageError
 from testbed.experiments.mid_move_actions import SAME
 from testbed.experiments.reports import open_store_for_runs
 from testbed.provision.software import builds_of
+from testbed.runner.named_comparisons import COMMAND
 from testbed.runner.schedule import Slot, grouped
 from testbed.runner.variant import TARGET, UPGRADE, Variant, check_labels, resolve
 from testbed.software.kafka import kafka_release
@@ -178,7 +179,8 @@ class Campaign:
     def differences(self, other: "Campaign") -> list[str]:
         """Return in which runs another campaign differs, a line for each difference; empty for the same runs."""
         names = ["command", "repeats", "seed", "store", "threshold"]
-        if not (named_no_measure(self) and named_no_measure(other)):  # the defaults of an earlier version are no option
+        # The measures of a named comparison, and the defaults of an earlier version, are no option.
+        if self.command != COMMAND and not (named_no_measure(self) and named_no_measure(other)):
             names.append("measures")
         found = [
             f"{name}: {getattr(self, name)} there, {getattr(other, name)} here"

@@ -150,7 +150,8 @@ Cpus = Annotated[
     WithJsonSchema({"type": "number", "minimum": rules.MIN_CPUS, "maximum": rules.MAX_CPUS, "examples": [0.5, 2]}),
 ]
 """In hundredths, as the engine takes them."""
-Heap = Annotated[int, *_quantity(parse_size, jvm.heap_problem, SIZE_PATTERN, "512MiB", "1GiB")]
+_HEAP_PATTERN = f"{SIZE_PATTERN}|^{jvm.HEAP_WORDS}$"
+Heap = Annotated[int, *_quantity(jvm.parse_heap, jvm.heap_problem, _HEAP_PATTERN, "512MiB", "1GiB", "-Xms1G -Xmx1G")]
 Collector = Annotated[
     str, check(jvm.collector_problem), WithJsonSchema({"type": "string", "enum": list(jvm.COLLECTORS)})
 ]
