@@ -15,8 +15,8 @@ from typing import Any
 
 from ducktests import framework
 from ducktests.account import TestbedAccount
-from ducktests.dying import die_with_suite
 from ducktests.options import Options, read_options
+from ducktests.parent_death import die_with_suite
 from testbed.errors import TestbedError, UsageError
 from testbed.provision import state as states
 from testbed.provision.containers import Engine

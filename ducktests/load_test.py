@@ -4,11 +4,11 @@ import secrets
 from pathlib import Path
 from threading import Event
 
-from ducktests.dying import die_with_parent
 from ducktests.framework import DucktapeContext, Inconclusive, Test, parametrized, results_folder
+from ducktests.parent_death import die_with_parent
 from ducktests.services import KafkaService, WorkloadService
 from testbed.runner.case import EVIDENCE
-from testbed.runner.executor import keep_evidence, time_limit
+from testbed.runner.time_limit import keep_evidence, time_limit
 from testbed.units import parse_byte_rate
 from testbed.workload.outcome import LATEST_S
 from testbed.workload.preload import audit

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from ducktests.dying import die_with_parent
 from ducktests.framework import DucktapeContext, Failed, Inconclusive, Test, parametrized, results_folder
+from ducktests.parent_death import die_with_parent
 from ducktests.services import KafkaService
 from results.contract.store import Store
 from testbed.errors import TestbedError

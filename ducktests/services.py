@@ -7,7 +7,7 @@ from ducktests.framework import DucktapeContext, Service
 from ducktests.options import Options
 from testbed.errors import TestbedError
 from testbed.experiments.broker_membership import restore_hosts
-from testbed.faults.faults import heal_leftovers
+from testbed.faults.active_faults import heal_leftovers
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 from testbed.runner.ducktape import print_progress

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from testbed.experiments.runner import RunRequest, RunResult, run
+from testbed.experiments.experiment_run import RunRequest, RunResult, run
 from testbed.faults import Faults
 from testbed.provision import state as states
 from testbed.provision import testbed as provisioned

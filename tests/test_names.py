@@ -13,7 +13,7 @@ EMPTY_WORDS = frozenset(
     """
     told tells kept meant chosen look looks looked seen unseen ground grounds words beside never handed during noted had
     moved thing things stuff misc helper helpers util utils common scene stepping found said wanted ended watched house
-    room door heap anew
+    room door heap anew dying comparing
     """.split()  # noqa: SIM905 - a list of words
 )
 """Words that say nothing about a module or a class: participles, pronouns, metaphors and containers for anything."""
@@ -39,6 +39,11 @@ def words(name):
 
 def test_no_module_has_a_name_that_says_nothing():
     assert [str(p) for p in modules() if EMPTY_WORDS & set(words(p.stem)) or p.stem == "left_out"] == []
+
+
+def test_no_module_is_the_plural_of_another_in_its_folder():
+    found = set(modules())
+    assert [str(path) for path in found if path.with_name(f"{path.stem}s.py") in found] == []
 
 
 def test_no_class_has_a_name_that_says_nothing():

@@ -14,8 +14,8 @@ import numpy as np
 
 from results.contract.move import WINDOW_SAMPLES
 from results.criteria.quantities import US
+from results.criteria.sample_series import Floats, Series
 from results.criteria.sensor import QuotaSensor, predicted, readings
-from results.criteria.series import Floats, Series
 from results.criteria.windows import windows
 
 MIB = 1 << 20

@@ -115,6 +115,11 @@ def _cpu_per_gb(run: Manifest, measured: MoveMeasures) -> float | None:
     return busy * run.machine.cores * seconds / (moved / 1e9)
 
 
+def _busy_cores(run: Manifest, measured: MoveMeasures) -> float | None:
+    busy = measured.load.busy_mean
+    return None if busy is None or measured.done_s is None else busy * run.machine.cores
+
+
 def _spent(name: str, on: float) -> Value:
     """Return a measure: what the brokers spent for each so many bytes by which their logs grew.
 
@@ -281,6 +286,8 @@ _MEASURES = (
     _REQUESTED(
         "cpu-per-gb", "CPU time of the whole machine per moved GB", "CPU s/GB", "lower", _cpu_per_gb, coarse=0.15
     ),
+    # Of a move in an object store, which moves no GB.
+    _SHOWN_ON_REQUEST("busy-cores", "cores of the machine busy during the move, mean", "cores", "lower", _busy_cores),
     _SHOWN_ON_REQUEST("produce-p99-before", f"{_ACKED}, before the move", "ms", "lower", _P99("produce", "before")),
     _REQUESTED("produce-p99", f"{_ACKED}, during the move", "ms", "lower", _P99("produce", "during")),
     # A record whose leader changes waits for the new one: 3 in 1,000 of a minute at 500 kB/s, if 100 partitions change

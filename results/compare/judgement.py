@@ -226,10 +226,11 @@ def _finding(
     elif side.not_worse:
         verdict, why = "OK", f"not worse by {limit} or more"
     elif side.beyond:
-        verdict, why = "NOISY", f"beyond {limit}, but among so many comparisons chance explains that, too: more pairs"
+        verdict = "NOISY"
+        why = f"beyond {limit}, but among so many comparisons chance explains that, too: make more pairs"
     else:
         needed = max(side.needed, effect.pairs + 1)
-        verdict, why = "NOISY", f"the interval holds {limit}; about {plural(needed, 'pair')} would tell"
+        verdict, why = "NOISY", f"the interval contains {limit}; about {plural(needed, 'pair')} would decide"
     if verdict in ("OK", "NOISY") and detectable is not None:
         why += f"; {detectable * 100:.1f} % worse would be found in 80 % of such comparisons"
     return ComparisonResult(

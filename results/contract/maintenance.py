@@ -58,7 +58,7 @@ def locked(store: Store, wait: timedelta = timedelta()) -> Iterator[None]:
             yield
     except BlockingIOError as error:
         raise StoreError(
-            f"{store.location} is being compacted, thinned out or imported to: {error.strerror}; "
+            f"another command compacts {store.location}, drops runs of it or imports into it: {error.strerror}; "
             "try again when that is done"
         ) from error
     except OSError as error:

@@ -17,7 +17,7 @@ from results.contract.defect import DefectRecord
 from results.contract.document import DocumentError, decode, encode
 from results.contract.handover import HandoverRecord
 from results.contract.incident import IncidentRecord
-from results.contract.live import LiveLoad
+from results.contract.live_load import LiveLoad
 from results.contract.logs import HostLog
 from results.contract.move import BatchingPolls, Expected, Fetch, Fetchers, Flow, Move
 from results.contract.network import NetworkRecord, NicMeasurement

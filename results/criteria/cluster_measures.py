@@ -21,7 +21,7 @@ from results.criteria.measures import (
     StallMeasures,
 )
 from results.criteria.quantities import CPU_QUOTA, DRIVER, GAP_S, PAYLOAD, SECOND_S, US
-from results.criteria.series import Micros, RunSeries, Series, by_partition
+from results.criteria.sample_series import Micros, RunSeries, Series, by_partition
 from results.criteria.unfit import ALWAYS_FIT, BUSY_HIGHEST, UnfitTime, used_by_others
 from results.criteria.windows import counted, counted_between, counts, longest_gap_s, trailing_mean_max, windows
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from results.criteria.measures import Costs
 from results.criteria.quantities import US
-from results.criteria.series import Micros, RunSeries, Series
+from results.criteria.sample_series import Micros, RunSeries, Series
 from results.criteria.unfit import KAFKA_CPU
 from results.criteria.windows import counted
 

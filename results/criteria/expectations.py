@@ -18,6 +18,7 @@ from results.criteria.findings import SENT_AGAIN
 from results.criteria.invariants import INVARIANTS
 from results.criteria.quantities import DRIVER, NIC_BYTES, US
 from results.criteria.replayed_run import ReplayedRun
+from results.criteria.step_measures import UNREAD
 from results.criteria.timeline_expectation import (
     Broker,
     BytesPerSecond,
@@ -318,7 +319,8 @@ class RecordsIntact(TimelineExpectation):
         """See `TimelineExpectation.judge`; of every record, written before the entry or after it."""
         records = run.manifest.facts.records
         if records is None:
-            return self.found("inconclusive", "the records were not read back")
+            whys = "".join(f": {event['detail'].get('why')}" for event in run.events(UNREAD)[:1])
+            return self.found("inconclusive", f"the records were not read back{whys}")
         if records.expected <= 0:
             return self.found("inconclusive", "none were written")
         wrong = records.wrong

@@ -84,7 +84,7 @@ def judge_timeline(run: ReplayedRun, record: IncidentRecord) -> Finding:
     for entry in record.entries:
         detail = acted.get(entry.name)
         if detail is None:
-            problems += [] if entry.optional else [f"{entry.name}: its trigger never came"]
+            problems += [] if entry.optional else [f"{entry.name}: its trigger did not occur"]
             continue
         if entry.loose:
             continue
@@ -150,7 +150,7 @@ def _expected(run: ReplayedRun, record: IncidentRecord) -> list[tuple[TimelineEx
                 since_us = run.started_us + round(acted[entry.name] * US)
                 found.append((expectation, _judged(expectation, run, since_us)))
             else:
-                why = f"{entry.name} never acted: its trigger did not come"
+                why = f"{entry.name} never acted: its trigger did not occur"
                 missing = expectation.found("inconclusive", why, series=("incident.entry",))
                 found.append((expectation, missing))
     return found

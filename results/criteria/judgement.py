@@ -32,7 +32,7 @@ from results.criteria.findings import finding, not_judged
 from results.criteria.incident import judge_incident
 from results.criteria.measures import MoveMeasures
 from results.criteria.run_view import RunView
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from results.criteria.standstill import METRICS, jvm_measures
 from results.criteria.unfit import MACHINE_LOAD, left_open, mostly_unfit, with_unfit_load
 

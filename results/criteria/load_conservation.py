@@ -14,7 +14,7 @@ from results.contract.move import Move, flows_through
 from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.background import background_bytes
 from results.criteria.quantities import FRAME_BYTES, NIC_BYTES, PAYLOAD, US
-from results.criteria.series import RunSeries, Series
+from results.criteria.sample_series import RunSeries, Series
 from results.criteria.windows import counted, counted_between
 
 COPY_TOLERANCE = 0.03

@@ -20,7 +20,7 @@ from results.criteria.measures import Conservation, ControlTransfer, MoveMeasure
 from results.criteria.protection_measures import measure_clients
 from results.criteria.quantities import DRIVER, GAP_S, PAYLOAD, SECOND_S, US
 from results.criteria.rate_measures import PhaseSpan, RateMeasurer, phases
-from results.criteria.series import RunSeries, Series
+from results.criteria.sample_series import RunSeries, Series
 from results.criteria.windows import counted, counted_between, growth, longest_gap_s, sum_of_all, windows
 
 SIDES: tuple[Side, ...] = ("leader", "follower")

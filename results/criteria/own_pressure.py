@@ -13,7 +13,7 @@ from results.criteria.cluster_measures import on_one_machine
 from results.criteria.cost_measures import METADATA_OFFSET, WRITTEN
 from results.criteria.quantities import size
 from results.criteria.run_view import RunView
-from results.criteria.series import RunSeries, Series
+from results.criteria.sample_series import RunSeries, Series
 from results.criteria.standstill import MACHINE, MOST, Span, between, move_spans
 from results.criteria.windows import counted
 

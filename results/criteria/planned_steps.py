@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
 from results.contract.steps import State
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from results.criteria.step_measures import LOG, StateSpan, timelines
 
 PLANNED = "steps.planned"

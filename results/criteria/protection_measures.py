@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from results.criteria.measures import KINDS, P99_BACK, P99_WINDOW_S, PARTS, ClientKind, ClientView, Part
 from results.criteria.quantities import DRIVER, US
-from results.criteria.series import Floats, Logs, Micros, RunSeries, by_partition
+from results.criteria.sample_series import Floats, Logs, Micros, RunSeries, by_partition
 from results.criteria.unfit import ALWAYS_FIT, UnfitTime
 
 COUNTED: dict[ClientKind, str] = {"produce": "client.produce.acked", "consume": "client.consume.records"}

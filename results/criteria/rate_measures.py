@@ -17,8 +17,8 @@ from results.criteria.host_rates import FADING_S, ByteWindow, HostRates, SensorP
 from results.criteria.model import allowed, bound_of, fresh_ends, sampled
 from results.criteria.phase_directions import BACKOFF_S
 from results.criteria.quantities import READING_S, SECOND_S, US
+from results.criteria.sample_series import Floats, RunSeries, Series
 from results.criteria.sensor import EMPTY_US, predicted
-from results.criteria.series import Floats, RunSeries, Series
 from results.criteria.windows import Windows, counted, longest_gap_s, windows, windows_within
 
 EDGES = (

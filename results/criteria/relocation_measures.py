@@ -26,7 +26,7 @@ from results.criteria.measures import (
 )
 from results.criteria.protection_measures import bucket_quantile, bucket_us, calm_us, measure_clients
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, US
-from results.criteria.series import Floats, Micros, RunSeries, Series
+from results.criteria.sample_series import Floats, Micros, RunSeries, Series
 from results.criteria.unfit import ALWAYS_FIT, UnfitTime
 from results.criteria.windows import counted, counted_between, longest_gap_s, sum_of_all
 

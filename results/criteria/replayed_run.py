@@ -14,7 +14,7 @@ from results.contract.manifest import Manifest
 from results.contract.schema import EVENTS, conform
 from results.criteria.findings import gap_text
 from results.criteria.quantities import US
-from results.criteria.series import Floats, Micros, RunSeries, Series
+from results.criteria.sample_series import Floats, Micros, RunSeries, Series
 from results.criteria.unfit import ALWAYS_FIT, UnfitTime, unfit_time
 from results.criteria.windows import longest_gap_s
 

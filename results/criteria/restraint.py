@@ -18,7 +18,7 @@ from results.criteria.own_pressure import AVAILABLE, kafkas_memory
 from results.criteria.quantities import GAP_S, US, at, percent, size
 from results.criteria.relocation_measures import REQUESTS, answered
 from results.criteria.run_view import RunView
-from results.criteria.series import RunSeries, Series
+from results.criteria.sample_series import RunSeries, Series
 from results.criteria.standstill import MACHINE, MOST, OVER_S, Span, highest_share
 from results.criteria.step_measures import FOREVER_US
 from results.criteria.windows import counted
@@ -218,7 +218,7 @@ def _throttled(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
 def _fewer(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
     cpus = _read(run, CPUS, host, span)
     if len(cpus) and (least := int(np.min(cpus.value))) < (most := int(np.max(cpus.value))):
-        why = f"its process might use {least} of {most} CPUs for a time: somebody changed its CPU set"
+        why = f"its process might use {least} of {most} CPUs for a time: another program changed its CPU set"
         yield Restraint(CPUS, why, _since(cpus, int(cpus.t[cpus.value < most][0]), span))
 
 

@@ -10,7 +10,7 @@ from results.contract.relocation import Membership, Relocation
 from results.criteria.measures import MoveMeasures
 from results.criteria.move_measures import measure_move
 from results.criteria.relocation_measures import measure_relocation
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from results.criteria.step_measures import measure_steps
 from results.criteria.unfit import UnfitTime, unfit_time
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from results.contract.move import SAMPLE_S, WINDOW_SAMPLES
 from results.criteria.quantities import US
-from results.criteria.series import Floats, Micros, Series
+from results.criteria.sample_series import Floats, Micros, Series
 
 
 class QuotaSensor:

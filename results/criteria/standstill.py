@@ -13,7 +13,7 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.findings import finding, gap_text
 from results.criteria.quantities import QUOTA_WINDOW_S, US, percent
 from results.criteria.run_view import RunView
-from results.criteria.series import RunSeries, Series
+from results.criteria.sample_series import RunSeries, Series
 from results.criteria.windows import counted, longest_gap_s
 
 OVER_S = 3 * QUOTA_WINDOW_S
@@ -94,7 +94,7 @@ def judge_pressure(
         why = "the pressure was not read during the move"
     elif share > MOST:
         why = f"for {percent(share)} of {OVER_S:g} s every task waited for {waits_for}, brokers too"
-        why += f"; this excuses nothing: {did}" if (did := kafkas(run)) else ""
+        why += f"; brokers may have caused it, so it explains no failure: {did}" if (did := kafkas(run)) else ""
     else:
         verdict = "pass"
         why = f"tasks waited for {waits_for} for at most {percent(share)} of any {OVER_S:g} s"

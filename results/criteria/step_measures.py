@@ -11,7 +11,7 @@ from typing import Any
 
 from results.contract.steps import State, StepRecord, asked
 from results.criteria.measures import MoveMeasures, PollAgreement, StepMeasures, StepObservation
-from results.criteria.series import RunEvent, RunSeries
+from results.criteria.sample_series import RunEvent, RunSeries
 
 LOG, DESCRIBED, LISTED = "trace.log", "trace.described", "trace.listed"
 LOGS = "trace.logs"

@@ -16,7 +16,7 @@ from results.contract.verdict import Finding
 from results.criteria.quantities import QUOTA_WINDOW_S, US, size
 from results.criteria.replay_events import EARLY_S, PartitionTrace, disturbances, traces
 from results.criteria.replayed_run import ReplayedRun
-from results.criteria.series import Series, summed
+from results.criteria.sample_series import Series, summed
 from results.criteria.timeline_expectation import Bytes, Count, TimelineExpectation
 
 SETTLE_S = 2.0

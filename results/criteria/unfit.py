@@ -14,7 +14,7 @@ import numpy as np
 from results.contract.verdict import Finding
 from results.criteria.findings import finding
 from results.criteria.quantities import CPU_QUOTA, GAP_S, US, at, percent
-from results.criteria.series import Floats, Micros, RunSeries, Series
+from results.criteria.sample_series import Floats, Micros, RunSeries, Series
 from results.criteria.windows import counted
 
 BUSY_HIGHEST, STEAL_HIGHEST = 0.85, 0.05

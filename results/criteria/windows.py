@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from results.criteria.quantities import US
-from results.criteria.series import Floats, Micros, Series
+from results.criteria.sample_series import Floats, Micros, Series
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from results.compare.effect import at_least
 from results.compare.log_lines import NewLines, new_lines
 from results.contract.texts import digits
-from results.nights.incremental import (
+from results.nights.judged_runs import (
     ChangeUpdate,
     DetectedChange,
     JudgedRuns,

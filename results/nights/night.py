@@ -21,8 +21,8 @@ from results.contract.maintenance import locked
 from results.contract.store import Store
 from results.nights import state, values_table
 from results.nights.bucket import iso, judge_bucket, learn_from, micros
-from results.nights.incremental import LEARN_FROM, night_of
 from results.nights.ingest import ingest, table
+from results.nights.judged_runs import LEARN_FROM, night_of
 from results.nights.state import NEVER, SeriesState
 from results.nights.values import SUMMED
 from results.series.block import MOST_RUNS

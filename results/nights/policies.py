@@ -64,7 +64,7 @@ class Mute:
         if not self.reason.strip():
             raise ValueError("no reason: say why the series is muted, for the next reader")
         if self.ends <= moment(self.at):
-            raise ValueError(f"muted until {self.until}, which is over")
+            raise ValueError(f"muted until {self.until}, which is over: give a later time")
 
     @property
     def ends(self) -> datetime:
@@ -94,7 +94,7 @@ class Floor:
         if SeriesPattern.parse(self.series).metric is None and " " in self.series.strip():
             raise ValueError(f"{self.series!r} names no metric: a floor is one of a metric, as EXPERIMENT:move-seconds")
         if self.never_above is None and self.never_below is None:
-            raise ValueError("a floor without a value: say what is never to be exceeded, or gone below")
+            raise ValueError("a floor without a value: give never_above, never_below or both")
         for value in (self.never_above, self.never_below):
             if value is not None and not math.isfinite(value):
                 raise ValueError(f"a floor at {value}: no value is beyond it; give a number")
@@ -177,8 +177,8 @@ def load(store: Store) -> Policies:
         return Policies()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(
-            f"{store.location}/{POLICIES}: no mutes and floors: {error}; mend the file, or remove it: then nothing is "
-            "muted, and there is no floor"
+            f"{store.location}/{POLICIES}: not the file of mutes and floors: {error}; repair it, or remove it: then "
+            "nothing is muted, and there is no floor"
         ) from error
 
 

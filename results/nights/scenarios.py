@@ -8,7 +8,7 @@ from typing import Any
 
 from results.contract.texts import plural
 from results.nights.bucket import EPOCH, micros
-from results.nights.incremental import DAY_US
+from results.nights.judged_runs import DAY_US
 from results.nights.night import RETIRED, Night, SeriesInfo
 from results.nights.policies import Mute, Policies, SeriesPattern
 from results.nights.state import NEVER, SeriesState, SeriesVerdict
@@ -336,7 +336,7 @@ def _verdict(
     if late:
         return "NO-DATA", f"not run tonight; the newest run is {last.run_id}"
     if about.noisy and not measured and about.newest == last.newest:
-        return "ENV-CHANGED", f"only other work on the machine kept tonight's run {last.run_id} from a verdict"
+        return "ENV-CHANGED", f"only other work on the machine prevented a verdict of tonight's run {last.run_id}"
     if not measured:
         why = "was inconclusive" if last.verdict == "inconclusive" else "has no value"
         return "NO-DATA", f"tonight's run {last.run_id} {why}"
@@ -355,7 +355,7 @@ def _verdict(
         since = " since its last change" if about.runs > said.runs else ""
         return "LEARNING", f"{said.runs} of {FEWEST_RUNS_TO_JUDGE} runs{since}"
     if said.verdict == "NOISY":
-        return "NOISY", f"a change of {said.detectable or 0:.0%} would be missed as often as not"
+        return "NOISY", f"a change of {said.detectable or 0:.0%} would be missed in half of all cases"
     return known(said.verdict), ""
 
 

@@ -18,7 +18,7 @@ from results.criteria.model import bound_of
 from results.criteria.phase_directions import bottleneck_directions
 from results.criteria.protection_measures import bucket_quantile, bucket_us
 from results.criteria.quantities import DRIVER, GAP_S, SECOND_S, US, rate
-from results.criteria.series import Micros, RunSeries, Series
+from results.criteria.sample_series import Micros, RunSeries, Series
 from results.report.traffic import KIND_WORDS, latency
 
 EVENT_WORDS = {

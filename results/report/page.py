@@ -14,7 +14,7 @@ from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, bound_of, estimate
 from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, phase_directions, quotas_text
 from results.criteria.quantities import US, percent, rate, size
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from results.render import NOTHING
 from results.report.traffic import against
 
@@ -269,15 +269,19 @@ def log_rows(manifest: Manifest) -> list[tuple[str, ...]]:
     ]
 
 
+OWN_HEAP, OWN_COLLECTOR = "256MiB to 512MiB", "serial"
+"""Of a JVM for which the topology declares none (`testbed.topology.jvm`)."""
+
+
 def jvms(manifest: Manifest) -> list[tuple[str, str]]:
-    """Return each host that declares its JVM: heap, garbage collector and flags."""
-    hosts = manifest.topology.document.get("hosts", {})
-    declared = {name: (host.get("kafka") or {}).get("jvm") for name, host in hosts.items()}
-    return [
-        (name, ", ".join([*(f"{key} {jvm[key]}" for key in ("heap", "gc") if key in jvm), *jvm.get("flags", [])]))
-        for name, jvm in declared.items()
-        if jvm
-    ]
+    """Return each JVM of Kafka in words, heap, garbage collector and flags, after the hosts that have it."""
+    alike: dict[str, list[str]] = {}
+    for name, host in manifest.topology.document.get("hosts", {}).items():
+        if (kafka := host.get("kafka")) is not None:
+            jvm = kafka.get("jvm") or {}
+            parts = [f"heap {jvm.get('heap', OWN_HEAP)}", f"gc {jvm.get('gc', OWN_COLLECTOR)}", *jvm.get("flags", [])]
+            alike.setdefault(", ".join(parts), []).append(name)
+    return [(", ".join(names), words) for words, names in alike.items()]
 
 
 def last_events(run: RunSeries) -> list[tuple[str, str, str]]:

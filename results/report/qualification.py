@@ -9,15 +9,10 @@ from dataclasses import dataclass
 
 from results.compare.effect import Effect, Shift
 from results.compare.judgement import ComparisonResult, Verdict
-from results.compare.qualification import (
-    Kind,
-    Qualification,
-    ScenarioQualification,
-    VersionResult,
-    cell_text,
-    headline,
-)
+from results.compare.qualification import Kind, Qualification, ScenarioQualification
+from results.compare.qualification_text import cell_text, headline
 from results.compare.render import ComparisonRow, comparison_row
+from results.compare.scenario_judgement import VersionResult
 from results.contract.manifest import Machine, Versions
 from results.contract.texts import plural
 from results.render import NOTHING
@@ -32,8 +27,8 @@ GROUPS: tuple[tuple[Kind, str, str], ...] = (
         "once",
         "Scenarios",
         "Each version ran each scenario once; where the candidate failed or had no end, all ran it up to three times. "
-        "A scenario has regressed when a criterion failed in every one of three runs, and a baseline kept it. A run "
-        "that Kafka kept from its end fails run-complete.",
+        "A scenario has regressed when a criterion failed in every one of three runs, and held with a baseline. A run "
+        "that Kafka did not let end fails run-complete.",
     ),
     (
         "upgrade",

@@ -71,6 +71,7 @@ def article(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> li
     before, during = measures.seen_by("produce", "before"), measures.seen_by("produce", "during")
     uploaded = uploaded_bytes(asked, measures)
     requests = None if found.requests is None else sum(r.count for r in found.requests)
+    cores, busy = manifest.machine.cores, measures.load.busy_mean
     return [
         ("Partitions", f"{asked.partitions}"),
         ("Log, all of it", size(asked.total_bytes)),
@@ -84,6 +85,7 @@ def article(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> li
         ("99 % of acknowledgements, during", traffic.latency(during.p99_us if during else None)),
         ("Longest wait for an acknowledgement", traffic.latency(found.longest_ack_us)),
         ("99 % as before again after", _seconds(found.p99_back_s)),
+        ("Cores busy during the move", DASH if busy is None else f"{busy * cores:.1f} of {cores}"),
         *_membership(asked, measures),
         *_handed_over(manifest),
         ("Requests to the object store", DASH if requests is None else f"{requests:.0f}"),

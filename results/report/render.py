@@ -17,7 +17,7 @@ from results.criteria.judgement import Changed, skipped
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import rate, size
 from results.criteria.run_view import BY_END, RunView
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from results.report import page, traffic
 from results.report.charts import charts, client_charts, flights
 from results.report.incident import render_incident

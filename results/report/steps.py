@@ -8,7 +8,7 @@ from results.contract.manifest import Manifest
 from results.contract.steps import State, StepsRecord
 from results.contract.verdict import Finding
 from results.criteria.quantities import US
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from results.criteria.step_measures import LOG, state_of
 from results.report import page
 

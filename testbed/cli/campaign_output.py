@@ -65,7 +65,7 @@ def _broken(each: CriterionRegression) -> str:
     if each.verdict == "REGRESSED":
         return counts
     what = "no machine loses a record: read its report"
-    return f"{counts}: {what if of_records(each.criterion) else 'chance explains that, too; more pairs'}"
+    return f"{counts}: {what if of_records(each.criterion) else 'chance explains that, too; make more pairs'}"
 
 
 def variants_table(result: CampaignResult) -> str:

@@ -12,7 +12,7 @@ from results.render import NOTHING, document, table
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.changes import ChangePoint, SeriesChanges
 from results.series.changes import changes as changes_of
-from results.series.columns import Columns, ColumnsError, read
+from results.series.series_file import SeriesFile, SeriesFileError, read
 from testbed.errors import UsageError
 
 HEADER = (
@@ -28,8 +28,8 @@ HEADER = (
 )
 
 
-HistoryChanges = tuple[Path, Columns, Mapping[str, SeriesChanges]]
-"""A file, its columns, and the changes found in it."""
+HistoryChanges = tuple[Path, SeriesFile, Mapping[str, SeriesChanges]]
+"""A file, its series, and the changes found in it."""
 
 
 def changes(args: argparse.Namespace) -> int:
@@ -39,10 +39,10 @@ def changes(args: argparse.Namespace) -> int:
     # All files are read before any is judged, so that a mistake in the last one is reported at once.
     read_in = [(file, _read(file, args)) for file in args.file]
     found = []
-    for file, columns in read_in:
-        runs = plural(len(columns.labels), "run")
-        print(f"{file}: {runs}, {len(columns.series)} series", file=sys.stderr, flush=True)
-        found.append((file, columns, changes_of(columns.series, better=args.better, seed=args.seed)))
+    for file, content in read_in:
+        runs = plural(len(content.labels), "run")
+        print(f"{file}: {runs}, {len(content.series)} series", file=sys.stderr, flush=True)
+        found.append((file, content, changes_of(content.series, better=args.better, seed=args.seed)))
     if args.json:
         print(document({"seed": args.seed, "better": args.better, "files": [as_json(each) for each in found]}))
     else:
@@ -50,19 +50,19 @@ def changes(args: argparse.Namespace) -> int:
     return 2 if all(one.too_few for _, _, series in found for one in series.values()) else 0
 
 
-def _read(file: Path, args: argparse.Namespace) -> Columns:
+def _read(file: Path, args: argparse.Namespace) -> SeriesFile:
     try:
         return read(file, args.time, args.column)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror or error}") from error
-    except ColumnsError as error:
+    except SeriesFileError as error:
         raise UsageError(str(error)) from error
 
 
 def as_text(history: HistoryChanges) -> str:
     """Return a line per change, the notes on the file, and a summary."""
-    file, columns, series = history
-    labels = columns.labels
+    file, content, series = history
+    labels = content.labels
     rows = [_row(name, each, labels) for name, one in series.items() for each in one.changes]
     short = [f"{name} ({one.used})" for name, one in series.items() if one.too_few]
     changed = sum(1 for one in series.values() if one.changes)
@@ -70,7 +70,7 @@ def as_text(history: HistoryChanges) -> str:
     summary = f"{file}: {counts}"
     if short:
         summary += f"; too few values to say anything, of {FEWEST_RUNS_TO_JUDGE} it takes: {', '.join(short)}"
-    return "\n".join([*([table(HEADER, rows), ""] if rows else []), *columns.notes, summary])
+    return "\n".join([*([table(HEADER, rows), ""] if rows else []), *content.notes, summary])
 
 
 def _row(name: str, each: ChangePoint, labels: Sequence[str]) -> tuple[str, ...]:
@@ -92,8 +92,8 @@ def _row(name: str, each: ChangePoint, labels: Sequence[str]) -> tuple[str, ...]
 
 def as_json(history: HistoryChanges) -> dict[str, Any]:
     """Return the changes as one object. It names a run by its label and its index, from 0 in the order of judgement."""
-    file, columns, found = history
-    labels = columns.labels
+    file, content, found = history
+    labels = content.labels
 
     def run(at: int) -> dict[str, Any]:
         return {"index": at, "label": labels[at]}
@@ -112,4 +112,4 @@ def as_json(history: HistoryChanges) -> dict[str, Any]:
         }
         for name, one in found.items()
     ]
-    return {"file": file, "runs": len(labels), "notes": columns.notes, "series": series}
+    return {"file": file, "runs": len(labels), "notes": content.notes, "series": series}

@@ -19,10 +19,11 @@ from testbed.kafka.capabilities import Capability, require_of_running
 from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition, is_internal
 from testbed.reassignment import planners
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.execution import Execution, ExecutionResult
 from testbed.reassignment.batching.forecast import SpreadAdvice, spread_advice
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder, unpaused
-from testbed.reassignment.batching.step import BatchLimits, PartitionView
+from testbed.reassignment.batching.step import PartitionView
 from testbed.reassignment.batching.turn import Mode, Turn, min_insync, read_state, remaining, take_turn
 from testbed.reassignment.lag import read_sizes
 from testbed.reassignment.plan import Plan, moves

@@ -37,7 +37,7 @@ def store_errors() -> Iterator[None]:
 def export(store: Store, target: Path, run_ids: list[str], fits: Callable[[Manifest], bool] | None) -> int:
     """Write an archive of the named or the selected runs; return 1 when one is left out."""
     if run_ids and fits is not None:
-        raise UsageError("export takes runs, or options that choose some, not both")
+        raise UsageError("name runs, or give options that select runs such as --verdict, not both")
     known = store.runs()
     if unknown := sorted(set(run_ids) - set(known)):
         raise UsageError(f"{store.location} has no run {', '.join(unknown)}; `testbed results list` lists them")
@@ -45,7 +45,7 @@ def export(store: Store, target: Path, run_ids: list[str], fits: Callable[[Manif
     problems = [] if run_ids else list(scan.problems)
     chosen = run_ids or [m.run_id for m in scan.manifests if fits is None or fits(m)]
     if not chosen:
-        raise UsageError(f"no run of {store.location} is chosen: nothing to export")
+        raise UsageError(f"{store.location} has no such run to export; `testbed results list` lists its runs")
     try:
         written, damaged = export_runs(store, chosen, target)
     except OSError as error:
@@ -113,7 +113,7 @@ def retain_(store: Store, args: argparse.Namespace) -> int:
     grace = parse_age("--grace", args.grace)
     done = retain(store, rule, keep=args.keep, grace=grace, dry_run=args.dry_run)
     for run_id in done.protected:
-        print(f"{run_id}: stays, since a baseline rests on it or --keep names it")
+        print(f"{run_id}: stays, because a reported change or --keep names it")
     for run_id in done.gone:
         print(f"{run_id}: {'would go' if args.dry_run else 'gone'}")
     _tell("stays", done.problems)
@@ -158,7 +158,7 @@ def floor(store: Store, args: argparse.Namespace) -> int:
                 raise UsageError(f"{each}: a floor is one of a metric; write {each}:METRIC, or an id that judge prints")
             if metric in near_1 and args.never_above is not None:
                 raise UsageError(
-                    f"{each}: nights have how near {metric} is to 1, and 1.25 counts as 0.8: no value is above 1; "
+                    f"{each}: nights judge how near {metric} is to 1, so 1.25 counts as 0.8 and no value is above 1; "
                     "give --never-below, or a floor of highest-11s"
                 )
             known = known.floored(Floor(each, args.never_above, args.never_below))
@@ -187,7 +187,7 @@ def _changed(
         known = values_table.known_series(store)
     for text in args.series:
         if not args.remove and not _fits_any(text, known):
-            print(f"{text}: no series has been judged that this names; it holds for those to come")
+            print(f"{text}: no judged series has this name; it applies to later ones")
     print("\n".join(lines(after) or [nothing]))
     return 0
 

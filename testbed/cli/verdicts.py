@@ -6,8 +6,8 @@ from results.contract.defect import DefectRecord, in_words
 from results.contract.verdict import Finding
 from results.criteria.judgement import skipped_lines
 from results.render import document
+from testbed.experiments.experiment_run import RunResult
 from testbed.experiments.reports import RunFigure
-from testbed.experiments.runner import RunResult
 
 WHOLE = 1e6
 """From this value on, numbers are shown without decimals, so that bytes are not shown as powers of ten."""

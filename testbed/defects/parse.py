@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from testbed.catalogue import discovered
 from testbed.defects.defect import Defect
-from testbed.discover import discovered
 from testbed.errors import UsageError
 from testbed.suggestions import choices, did_you_mean, existing
 from testbed.topology.model import Topology

@@ -15,10 +15,11 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.errors import KafkaError
 from testbed.probes.recorder import now_us
+from testbed.reassignment.batching.batch import Batch
 from testbed.reassignment.batching.execution import Execution, ExecutionError
 from testbed.reassignment.batching.forecast import carried, finished_s, forecast, one_carries_all
 from testbed.reassignment.batching.job import Job, JobControl, JobError, JobFolder
-from testbed.reassignment.batching.step import Batch, steps_to_target
+from testbed.reassignment.batching.step import steps_to_target
 from testbed.reassignment.batching.turn import Turn
 from testbed.reassignment.driver import DriverError
 from testbed.reassignment.plan import PlanError

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from results.contract.manifest import Facts, IncidentRecord, Move, NicMeasurement, Relocation, StepsRecord
-from testbed.discover import discovered_all
+from testbed.catalogue import discovered_all
 from testbed.errors import UsageError
 from testbed.kafka.capabilities import Capability, of_software, require
 from testbed.probes.recorder import Recorder

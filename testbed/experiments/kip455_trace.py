@@ -89,7 +89,7 @@ class Trace:
             try:
                 there = existing_partitions(self._admin, self._topics)
             except KafkaError as error:
-                raise MetadataLogError(f"what the log is to be compared with could not be asked: {error}") from error
+                raise MetadataLogError(f"DescribeTopics, which the log is compared with, failed: {error}") from error
             different = differences(history, there, self._topics)
             if not different:
                 break

@@ -30,13 +30,13 @@ from testbed.probes.allow_list import Allowance, during, new_replicas, overtaken
 from testbed.probes.brokers import nic_measurements, quota_samples, watch_nodes, watch_other_clients, watch_stores
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import now_us, stop_all
-from testbed.reassignment.batching.step import BatchLimits
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.plan import Plan
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.throttle import Throttle
-from testbed.tiered.remote import RemoteLog
+from testbed.tiered.remote_log import RemoteLog
 from testbed.tiered.topics import wait_local
 from testbed.topology.host import DeclaredHost, node_ids
 from testbed.topology.model import Topology

@@ -9,7 +9,7 @@ from testbed.experiments.move_environment import MoveEnvironment
 from testbed.experiments.storage import SETTLED_S
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.tiered.remote import RemoteLog
+from testbed.tiered.remote_log import RemoteLog
 from testbed.tiered.segments import SegmentState
 from testbed.wait import WaitTimeout, wait_for
 

@@ -55,6 +55,18 @@ def with_heap(topology: Topology, replicas: int, memory_bytes: int) -> Topology:
     return made
 
 
+def short_of_heap(topology: Topology, replicas: int) -> str:
+    """Return which brokers have a heap that is too small for `replicas` each at most, in words; empty for none."""
+    needed = heap_bytes(replicas) or 0
+    short = [host.name for host in topology.brokers if (host.jvm.heap_bytes or HEAP_BYTES) < needed]
+    if not short:
+        return ""
+    return (
+        f"a broker gets up to {replicas} replicas, which need {format_size(needed)} of heap, and {', '.join(short)} "
+        f"{'has' if len(short) == 1 else 'have'} less: declare kafka.jvm.heap in the topology, or leave --on out"
+    )
+
+
 def check_space(topology: Topology, stored: int, free: int) -> None:
     """Raise `UsageError` when a run stores more bytes than this machine, which has `free`, may give it.
 

@@ -90,8 +90,8 @@ def check_size(storage: Storage, size_bytes: float, partitions: int) -> None:
     if size_bytes < least:
         raise UsageError(
             f"{counted(partitions, 'tiered partition', 'keeps')} a segment of {format_size(SEGMENT_BYTES)} each on "
-            f"disk. For that to be under a tenth the logs must have {format_size(least)} or more, "
-            f"not {format_size(int(size_bytes))}"
+            f"disk. That must be less than a tenth of the logs: they must have {format_size(least)} or more, and have "
+            f"{format_size(int(size_bytes))}"
         )
 
 

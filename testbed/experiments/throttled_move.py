@@ -42,7 +42,7 @@ from testbed.kafka.node import FETCH_TUNED
 from testbed.kafka.types import PartitionMove
 from testbed.probes.brokers import sampled_nic
 from testbed.provision.testbed import Testbed
-from testbed.reassignment.batching.step import BatchLimits
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.throttle.configs import ThrottleError, wanted_configs
 from testbed.throttle.duration import seconds

@@ -152,7 +152,7 @@ def settle(testbed: Testbed, fault: NetworkFault | None = None) -> None:
     for _lines, change in _changes(testbed, fault, devices):
         change()
     if found := [line for lines, _change in _changes(testbed, fault, devices) for line in lines]:
-        raise TestbedError("the kernel did not take it:\n  " + "\n  ".join(found))
+        raise TestbedError("the kernel has other settings than the active faults require:\n  " + "\n  ".join(found))
 
 
 def differences(testbed: Testbed, fault: NetworkFault | None) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import MISSING, Field, fields
 from functools import cache
 from typing import Any
 
-from testbed.discover import discovered
+from testbed.catalogue import discovered
 from testbed.errors import UsageError
 from testbed.faults.fault import Fault
 from testbed.suggestions import did_you_mean, existing

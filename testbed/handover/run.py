@@ -7,7 +7,7 @@ from typing import Any
 
 from results.contract.handover import HandoverRecord
 from testbed.errors import TestbedError
-from testbed.handover.lines import HandoverMark, marks
+from testbed.handover.log_marks import HandoverMark, marks
 from testbed.handover.probe import Probe
 from testbed.handover.steps import HandoverPartition, handovers
 from testbed.hosts import Shell

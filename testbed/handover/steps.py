@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from results.contract.handover import STEPS, HandoverStep, PartitionHandover, Step
 from results.contract.steps import LINGER_US
-from testbed.handover.lines import HandoverMark, Kind
+from testbed.handover.log_marks import HandoverMark, Kind
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.metadata_log import Registration
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from testbed.incidents.captured_release import logged_release
-from testbed.incidents.evidence import EvidenceText, SourceLine, broker_ids, partition_name, topic_name, whole
+from testbed.incidents.evidence_text import EvidenceText, SourceLine, broker_ids, partition_name, topic_name, whole
 from testbed.incidents.log_layouts import kafka_line
 from testbed.kafka.types import TopicPartition
 from testbed.probes.log_entries import JVM, LogEntry, entries

@@ -199,7 +199,7 @@ def _topic_configs(admin: Admin, wanted: Sequence[str], notes: list[str]) -> Map
         found = {**error.found, **dict.fromkeys(error.refused, UNREAD)}
         notes.append(
             f"the settings of {plural(len(error.refused), 'topic')} could not be read ({error.name}), and the replay "
-            "has Kafka's defaults: a user with DescribeConfigs on them would tell"
+            "has Kafka's defaults: a user with DescribeConfigs on them sees it"
         )
     if tiered := sum(each.get(TIERED) == "true" for each in found.values()):
         notes.append(f"{counted(tiered, 'topic', 'is')} tiered; the replay has the records in local logs alone")
@@ -220,7 +220,7 @@ def _rates(admin: Admin, brokers: Sequence[int], notes: list[str]) -> list[str |
     if unread:
         notes.append(
             f"the rates of brokers {sorted(unread)} could not be read ({', '.join(sorted({*unread.values()}))}): a "
-            "user with DescribeConfigs on the cluster would tell"
+            "user with DescribeConfigs on the cluster sees it"
         )
     return rates
 
@@ -298,7 +298,7 @@ def left_out(asked: Collection[TopicPartition], wanted: Sequence[str]) -> list[s
         )
     left = sum(tp.topic not in kept for tp in asked)
     also = f"{plural(left, 'partition')} of other topics {'moves' if left == 1 else 'move'}"
-    return [f"{also}: internal ones, or those that --topic omits"] if left else []
+    return [f"{also}: internal topics, or topics that --topic omits"] if left else []
 
 
 def lowest_rate(rates: Iterable[str | None], notes: list[str]) -> int | None:

@@ -310,7 +310,7 @@ def _short_retentions(cluster: CapturedCluster, lasts_s: int) -> list[str]:
     """Return the topics whose records the brokers may delete before the replay reads them back."""
     kept_ms = {name: int(topic.configs.get("retention.ms", "-1")) for name, topic in cluster.topics.items()}
     return [
-        f"{name}: records are kept for {kept} ms, and the replay may last {lasts_s} s: it may miss deleted ones"
+        f"{name}: brokers retain records for {kept} ms, and the replay may last {lasts_s} s: it may miss deleted ones"
         for name, kept in kept_ms.items()
         if 0 <= kept < lasts_s * 1000
     ]

@@ -34,7 +34,7 @@ def replayed_release(releases: Collection[str], known: Collection[str]) -> tuple
     if not releases:
         return DEFAULT_KAFKA, (
             f"the release of the brokers is not known, and the replay runs {DEFAULT_KAFKA}: a server.log with a start "
-            "would tell; --kafka sets another one"
+            "shows it; --kafka sets another one"
         )
     candidates = [each for each in releases if _RELEASE.fullmatch(each) and too_old(each) is None]
     lines = tuple(f"{each}." for each in releases if _LINE.fullmatch(each))

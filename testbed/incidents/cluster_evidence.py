@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from testbed.incidents.broker_logs import LogReport
-from testbed.incidents.evidence import EvidenceError, EvidenceText, id_list, json_blocks
+from testbed.incidents.evidence_text import EvidenceError, EvidenceText, id_list, json_blocks
 from testbed.incidents.log_layouts import has_log_lines
 from testbed.incidents.reassignment_output import REASSIGN, ReassignmentReport
 from testbed.incidents.tool_output import (

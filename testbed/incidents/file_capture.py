@@ -1,6 +1,6 @@
 """A capture of a cluster from files: the outputs of Kafka's tools, and the logs of its brokers. Pure.
 
-What no file says is assumed, and a note names the assumption and the tool whose output would tell.
+What no file says is assumed, and a note names the assumption and the tool whose output shows it.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from testbed.incidents.capture import (
     replicas_before,
 )
 from testbed.incidents.cluster_evidence import ClusterEvidence
-from testbed.incidents.evidence import EvidenceError, id_list
+from testbed.incidents.evidence_text import EvidenceError, id_list
 from testbed.incidents.move_timeline import in_logged_time
 from testbed.incidents.reassignment_output import REASSIGN
 from testbed.incidents.tool_output import API_VERSIONS, CONFIGS, LOG_DIRS, TOPICS, DescribedPartition
@@ -36,7 +36,7 @@ ASSUMED_BYTES = 100_000_000
 """Of a partition whose size no file says."""
 NO_LOAD = (
     "what clients write is not in these files, so the replay has no load: a capture with --bootstrap, or the brokers' "
-    "metric BytesInPerSec, would tell"
+    "metric BytesInPerSec, shows it"
 )
 _NUMBERS = {
     "min.insync.replicas": (1, 2**31),
@@ -163,7 +163,7 @@ class _Assembly:
         if unknown := [tp for tp in asked if tp not in self._placed and (not topics or tp.topic in topics)]:
             raise EvidenceError(
                 f"{planned[tp].place if tp in planned else '--plan'}: it moves {tp}, and no file describes that "
-                f"partition; add the output of {TOPICS}, or make the plan anew"
+                f"partition; add the output of {TOPICS}, or make a new plan"
                 for tp in unknown
             )
 
@@ -185,7 +185,7 @@ class _Assembly:
         if headless := sum(name not in self._evidence.topics for name in wanted):
             self._notes.append(
                 f"how many partitions {counted(headless, 'topic', 'has')} is not in these files, and the greatest "
-                f"number that they name is assumed to be the last: {TOPICS} would tell"
+                f"number that they name is assumed to be the last: {TOPICS} shows it"
             )
         if problems := [problem for name in wanted if (problem := self._incomplete(name))]:
             raise EvidenceError(problems)
@@ -274,7 +274,7 @@ class _Assembly:
         if unknown := ids - {*racks}:
             self._notes.append(
                 f"the racks of {plural(len(unknown), 'broker')} are not in these files, and one rack is assumed: "
-                f"{API_VERSIONS} would tell"
+                f"{API_VERSIONS} shows it"
             )
         return {broker: racks.get(broker) for broker in sorted(ids)}
 
@@ -285,10 +285,10 @@ class _Assembly:
             if printed := self._evidence.reassignments.throttles:
                 self._notes.append(
                     f"the throttle is the one that {REASSIGN} set last; whether the brokers still had it, {CONFIGS} "
-                    "would tell"
+                    "shows it"
                 )
                 return lowest_rate([str(printed[-1])], self._notes)
-            self._notes.append(f"no file has the brokers' rates, so the replay has no throttle: {CONFIGS} would tell")
+            self._notes.append(f"no file has the brokers' rates, so the replay has no throttle: {CONFIGS} shows it")
             return None
         default = configs[EVERY_BROKER].values if EVERY_BROKER in configs else {}
         rates: list[str | None] = []
@@ -305,7 +305,7 @@ class _Assembly:
         if unknown := sum(tp not in self._sizes for tp in tps):
             self._notes.append(
                 f"the sizes of {plural(unknown, 'partition')} are not in these files, and "
-                f"{ASSUMED_BYTES // 10**6} MB each are assumed: {LOG_DIRS} would tell"
+                f"{ASSUMED_BYTES // 10**6} MB each are assumed: {LOG_DIRS} shows it"
             )
         errors = self._evidence.log_dirs.errors
         for broker, error, place in errors:

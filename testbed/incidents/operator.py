@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from testbed.errors import TestbedError
+from testbed.faults.active_faults import Faults
 from testbed.faults.fault import Fault
-from testbed.faults.faults import Faults
 from testbed.faults.parse import as_text, parameters
 from testbed.incidents.cluster_poll import ClusterPoll
 from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import ConfigResource, PartitionMove
-from testbed.provision.serving import silent
+from testbed.provision.kafka_nodes import silent
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.plan import Plan, moves
 from testbed.throttle.configs import (

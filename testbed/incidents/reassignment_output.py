@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from testbed.errors import UsageError
-from testbed.incidents.evidence import EvidenceText, JsonBlock, SourceLine, broker_ids, id_list, partition_name
+from testbed.incidents.evidence_text import EvidenceText, JsonBlock, SourceLine, broker_ids, id_list, partition_name
 from testbed.incidents.tool_output import DescribedPartition
 from testbed.kafka.types import Reassignment, TopicPartition
 from testbed.reassignment.plan import Plan

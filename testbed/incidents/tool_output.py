@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from testbed.incidents.evidence import (
+from testbed.incidents.evidence_text import (
     EvidenceText,
     JsonBlock,
     SourceLine,

@@ -1,6 +1,6 @@
 """The health of a cluster: the quorum, under-replicated partitions, and each node's progress in the metadata log.
 
-`testbed.provision.serving` asks each node whether it serves.
+`testbed.provision.kafka_nodes` asks each node whether it serves.
 """
 
 from collections.abc import Mapping, Sequence

@@ -230,7 +230,7 @@ def remove_links(name: str, fabric: Place) -> None:
 def require_shaping(devices: Iterable[Shaped], places: Mapping[str, Place]) -> None:
     """Raise `TestbedError` when the actual shaping of these devices differs from the declared shaping."""
     if problems := [f"{each.what}: {difference}" for each, difference in link_differences(devices, places)]:
-        raise TestbedError("the kernel did not take the declared shaping:\n  " + "\n  ".join(problems))
+        raise TestbedError("the kernel has other shaping than the topology declares:\n  " + "\n  ".join(problems))
 
 
 def _make_underlay(script: Script, machine: Shell | None) -> None:

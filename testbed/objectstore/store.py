@@ -3,7 +3,7 @@
 import http.client
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -18,7 +18,8 @@ from testbed.wait import wait_for
 
 TIERED = "testbed-tiered"
 AUTOMQ_DATA, AUTOMQ_OPS = "testbed-automq-data", "testbed-automq-ops"
-BUCKETS = (TIERED, AUTOMQ_DATA, AUTOMQ_OPS)
+AUTOMQ_BUCKETS = (AUTOMQ_DATA, AUTOMQ_OPS)
+BUCKETS = (TIERED, *AUTOMQ_BUCKETS)
 REGION = "us-east-1"
 START_S = 60.0
 ASK_S = 2.0
@@ -190,6 +191,43 @@ class ObjectStore:
                         client.create_bucket(Bucket=name)
             except (BotoCoreError, ClientError) as error:
                 raise ObjectStoreError(f"the object store's buckets cannot be made: {error}") from error
+
+    def require_buckets(self, names: Iterable[str]) -> None:
+        """Raise `ObjectStoreError` when a bucket of these cannot be reached with the testbed's own credentials.
+
+        This check precedes the brokers' start: a broker without a bucket logs a thousand unclear lines.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        problems = []
+        with closing(self.client()) as client:
+            for name in names:
+                try:
+                    client.head_bucket(Bucket=name)
+                except (BotoCoreError, ClientError) as error:
+                    problems.append(f"{name} at {self.endpoint}: {error}")
+        if problems:
+            raise ObjectStoreError(f"the object store's buckets cannot be reached: {'; '.join(problems)}")
+
+    def empty_buckets(self) -> None:
+        """Remove every object of `BUCKETS`, whose cluster is gone. Raise `ObjectStoreError` on failure.
+
+        A new cluster would find objects of the last one, and those of every run would fill the disk.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            with closing(self.client()) as client:
+                for name in BUCKETS:
+                    # A page has at most the 1000 objects that one request may delete.
+                    for page in client.get_paginator("list_objects_v2").paginate(Bucket=name):
+                        some = {"Objects": [{"Key": each["Key"]} for each in page.get("Contents", ())], "Quiet": True}
+                        if not some["Objects"]:
+                            continue
+                        if errors := client.delete_objects(Bucket=name, Delete=some).get("Errors"):
+                            raise ObjectStoreError(f"bucket {name} cannot be emptied: {errors[0]}")
+        except (BotoCoreError, ClientError) as error:
+            raise ObjectStoreError(f"the object store cannot be emptied: {error}") from error
 
 
 def _answer(client: Any, operation: str, **request: Any) -> tuple[int, str]:

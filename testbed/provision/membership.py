@@ -18,7 +18,7 @@ from testbed.kafka.errors import BROKER_NOT_REGISTERED, KafkaError
 from testbed.network.apply import FABRIC, add_links, remove_links
 from testbed.owner import Owner, is_dead
 from testbed.paths import state_dir
-from testbed.provision import serving
+from testbed.provision import kafka_nodes
 from testbed.provision import state as states
 from testbed.provision.container_provider import host_container
 from testbed.provision.containers import Labels
@@ -262,7 +262,7 @@ def _start(testbed: "Testbed", name: str, step: Step) -> None:
     step(STARTED)
     try:
         wait_for(
-            lambda: serving.silent(testbed, [name]),
+            lambda: kafka_nodes.silent(testbed, [name]),
             lambda found: not found,
             timeout_s=testbed.software.kafka(testbed.state.kafka[name]).start_s,
             interval_s=_LOOK_S,
@@ -273,7 +273,7 @@ def _start(testbed: "Testbed", name: str, step: Step) -> None:
         log = testbed.node(name).log_tail()
         raise KafkaStuck(f"{error}; the end of its log:\n{log}") from error
     if Capability.SHARED_STORAGE in of_software(testbed.topology):
-        serving.require_as_declared(testbed, lambda _text: None)
+        kafka_nodes.require_as_declared(testbed, lambda _text: None)
     step(REGISTERED)
 
 

@@ -24,7 +24,7 @@ from testbed.network.overlay import HERE, fabric_place, machines_of
 from testbed.network.shaping_watch import ShapingWatch
 from testbed.objectstore import ObjectStore
 from testbed.owner import Owner
-from testbed.provision import membership, serving
+from testbed.provision import kafka_nodes, membership
 from testbed.provision import state as states
 from testbed.provision.container_provider import ContainerProvider
 from testbed.provision.containers import Engine
@@ -197,7 +197,7 @@ class Testbed:
         if topology.remote_storage is not None:
             digests[MANAGER] = software.manager(topology.remote_storage, progress).digest
         if defects:
-            serving.require_breakable(software, kafka, defects)
+            kafka_nodes.require_breakable(software, kafka, defects)
             digests["defects"] = agent.PROJECT.digest()
         identity = ClusterIdentity.generate(topology)
         try:
@@ -234,7 +234,7 @@ class Testbed:
                 if topology.objectstores:
                     # The folders that a broker writes to exist before it starts.
                     testbed.objectstore.start(progress=progress)
-                serving.install_defects(testbed)
+                kafka_nodes.install_defects(testbed)
                 if kafka:
                     testbed.start_kafka(progress=progress)
             testbed.record(replace(state, status="up"))
@@ -406,20 +406,20 @@ class Testbed:
 
         Wait at most `timeout_s`; with None, as long as their release may take. Raise `KafkaStuck` otherwise.
         """
-        serving.start_kafka(self, timeout_s=timeout_s, progress=progress)
+        kafka_nodes.start_kafka(self, timeout_s=timeout_s, progress=progress)
 
     def wait_serving(self, *, timeout_s: float = 90.0) -> None:
         """Wait until every node answers itself and every broker is unfenced.
 
         Raise `KafkaStuck` otherwise, and at once when a node's process died.
         """
-        serving.wait_serving(self, timeout_s=timeout_s)
+        kafka_nodes.wait_serving(self, timeout_s=timeout_s)
 
     def is_configured(
         self, overlay: Mapping[str, str], *, defects: Mapping[str, tuple[str, ...]] | None = None
     ) -> bool:
         """Return whether `reconfigure` with these would restart nothing."""
-        return serving.is_configured(self, overlay, self.state.defects if defects is None else defects)
+        return kafka_nodes.is_configured(self, overlay, self.state.defects if defects is None else defects)
 
     def reconfigure(
         self,
@@ -434,7 +434,7 @@ class Testbed:
         changes the testbed.
         """
         with membership.changing(self):
-            serving.reconfigure(self, overlay, self.state.defects if defects is None else defects, progress)
+            kafka_nodes.reconfigure(self, overlay, self.state.defects if defects is None else defects, progress)
 
     def add_host(
         self,

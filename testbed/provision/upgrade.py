@@ -12,8 +12,8 @@ from testbed.errors import TestbedError, UsageError
 from testbed.kafka.connection import Connection
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.health import Health, health
+from testbed.provision.kafka_nodes import configure, require_breakable, silence
 from testbed.provision.membership import changing
-from testbed.provision.serving import configure, require_breakable, silence
 from testbed.provision.software import KafkaSoftware
 from testbed.provision.testbed import Testbed
 from testbed.software.format import METADATA

@@ -16,6 +16,16 @@ from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.throttle.duration import Copy, Direction
 
 
+class LagReading(NamedTuple):
+    """The lag at one time (seconds of a monotonic clock): what all adding replicas lack, in bytes or in records.
+
+    A replica that does not exist yet lacks everything, so the lag does not begin at zero.
+    """
+
+    at_s: float
+    lag: float
+
+
 class LogSizes(NamedTuple):
     """The log sizes of some brokers: bytes of each replica, and when each broker reported them (monotonic seconds)."""
 

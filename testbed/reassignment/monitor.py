@@ -22,7 +22,8 @@ from testbed.reassignment.lag import (
     passed,
     read_sizes,
 )
-from testbed.reassignment.stall import BLOCK_S, Pace, RemainingTime, Stall, StallDetector
+from testbed.reassignment.remaining_time import BLOCK_S, Pace, RemainingTime
+from testbed.reassignment.stall import Stall, StallDetector
 from testbed.throttle.configs import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

@@ -3,7 +3,7 @@
 import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from testbed.errors import UsageError
 from testbed.experiments.mid_move_actions import SAME
 from testbed.experiments.reports import open_store_for_runs
 from testbed.provision.software import builds_of
+from testbed.runner.named_comparisons import COMMAND
 from testbed.runner.schedule import Slot, grouped
 from testbed.runner.variant import TARGET, UPGRADE, Variant, check_labels, resolve
 from testbed.software.kafka import kafka_release
@@ -178,7 +179,8 @@ class Campaign:
     def differences(self, other: "Campaign") -> list[str]:
         """Return in which runs another campaign differs, a line for each difference; empty for the same runs."""
         names = ["command", "repeats", "seed", "store", "threshold"]
-        if not (named_no_measure(self) and named_no_measure(other)):  # the defaults of an earlier version are no option
+        # The measures of a named comparison, and the defaults of an earlier version, are no option.
+        if self.command != COMMAND and not (named_no_measure(self) and named_no_measure(other)):
             names.append("measures")
         found = [
             f"{name}: {getattr(self, name)} there, {getattr(other, name)} here"
@@ -186,14 +188,13 @@ class Campaign:
             if getattr(self, name) != getattr(other, name)
         ]
         there, here = ({each.label: each for each in one.variants} for one in (self, other))
-        changed = [label for label in there if label in here and there[label] != here[label]]
         for what, labels in (
             ("only there", [label for label in there if label not in here]),
             ("only here", [label for label in here if label not in there]),
-            ("with other settings", changed),
         ):
             if labels:
                 found.append(f"variants {what}: {', '.join(labels)}")
+        found += _field_differences((there[label], here[label]) for label in there if label in here)
         if not found and self.variants != other.variants:
             found.append(f"the order of the variants: {', '.join(there)} there, {', '.join(here)} here")
         if not found and self.topology_digests != other.topology_digests:
@@ -203,6 +204,25 @@ class Campaign:
         if not found and (new := [name for name, build in self.builds.items() if other.builds.get(name) != build]):
             found.append(f"another build: {', '.join(new)}")
         return found
+
+
+def _field_differences(pairs: Iterable[tuple[Variant, Variant]]) -> list[str]:
+    """Return a line for each field's pair of different values, with the labels of the variants that have this pair."""
+    labels: dict[str, list[str]] = {}
+    for there, here in pairs:
+        for each in fields(Variant):
+            before, now = getattr(there, each.name), getattr(here, each.name)
+            if before != now:
+                text = f"{each.name}: {_only(before, now)} there, {_only(now, before)} here"
+                labels.setdefault(text, []).append(there.label)
+    return [f"{text}, of {', '.join(those)}" for text, those in labels.items()]
+
+
+def _only(value: object, other: object) -> str:
+    """Return a field's value in words; of a tuple, the elements that the other value does not have."""
+    if isinstance(value, tuple) and isinstance(other, tuple):
+        return " ".join(map(str, (each for each in value if each not in other))) or "nothing"
+    return "the default" if value is None else str(value)
 
 
 def new_campaign(

@@ -7,9 +7,9 @@ from functools import partial
 from results.contract.store import Store
 from results.contract.texts import plural
 from testbed.errors import TestbedError, UsageError
+from testbed.experiments.experiment_run import Progress, confirm
 from testbed.experiments.record import recorded_by, this_testbed
 from testbed.experiments.reports import write_report
-from testbed.experiments.runner import Progress, confirm
 from testbed.experiments.spark import spark_session
 from testbed.extras import require_extra
 from testbed.runner.campaign import Campaign, fewest_pairs, large_only
@@ -79,7 +79,7 @@ def _require_same(campaign: Campaign, asked: Campaign | None, command: str) -> N
     different = campaign.with_present_builds().differences(asked) if asked is not None else []
     if different:
         raise UsageError(
-            f"campaign {campaign.id} is another one; leave out what differs, or begin a new campaign:\n  "
+            f"campaign {campaign.id} began with other options; leave these out, or begin a new campaign:\n  "
             + "\n  ".join(different)
         )
     for variant, topology_digest in zip(campaign.variants, campaign.topology_digests, strict=True):

@@ -19,11 +19,11 @@ from results.criteria import Judgement
 from results.criteria.criterion import FACTS
 from results.criteria.judgement import by_machine, catalogue
 from testbed.errors import TestbedError
+from testbed.experiments.experiment_run import Progress, run_on
 from testbed.experiments.reports import write_report
-from testbed.experiments.runner import Progress, run_on
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
-from testbed.runner.executor import bounded
+from testbed.runner.time_limit import bounded
 from testbed.runner.variant import of_case, resolve
 from testbed.suites.suite import Case
 

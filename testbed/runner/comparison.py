@@ -21,7 +21,7 @@ from results.report.tradeoff import Combination
 from results.verdicts import rank
 from testbed.runner.campaign import QUALIFY, Campaign, named_no_measure
 from testbed.runner.journal import CampaignState, SlotRun
-from testbed.runner.pairing import by_block, by_group, logged_pairs, pairs, sides_of, tallies, unended_pairs, value_of
+from testbed.runner.pairs import by_block, by_group, logged_pairs, pairs, sides_of, tallies, unended_pairs, value_of
 from testbed.runner.qualification_plan import kind_of, version_of
 from testbed.runner.variant import UPGRADE, differing
 

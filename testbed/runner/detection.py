@@ -7,15 +7,15 @@ from typing import Literal
 
 from results.compare.effect import binomial_interval
 from results.compare.log_lines import LOG_LINES
-from results.compare.qualification import VersionResult, judge_cells
 from results.compare.render import comparison_row
+from results.compare.scenario_judgement import VersionResult, judge_cells
 from results.contract.defect import DefectRecord
 from results.criteria.judgement import RUN_COMPLETE
 from testbed.defects.parse import parse_defect
 from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.comparison import outcome
 from testbed.runner.journal import CampaignState, SlotRun
-from testbed.runner.pairing import GroupRuns, by_group
+from testbed.runner.pairs import GroupRuns, by_group
 from testbed.runner.replayed_nights import NightChange
 from testbed.runner.variant import Variant
 from testbed.runner.version_results import cells_of

@@ -15,7 +15,7 @@ from testbed.provision import state as states
 from testbed.provision.containers import Engine
 from testbed.provision.resources import garbage, remove
 from testbed.runner.ducktape_process import Progress, run_ducktape
-from testbed.runner.executor import GRACE_S
+from testbed.runner.time_limit import GRACE_S
 from testbed.software.automq import lasting_variable
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, Case, Suite
 

@@ -107,6 +107,8 @@ _STORED = (
     "produce-p99-before",
     "produce-p99",
     "longest-ack",
+    "produce-gap",
+    "busy-cores",
     "store-requests",
 )
 _STORAGE = "storage=disk,tiered"

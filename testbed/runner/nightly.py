@@ -18,7 +18,7 @@ from results.nights.earlier_values import EarlierValues, earlier_values, in_doub
 from results.nights.values import environment_id, scenario_id
 from results.series.calculator import FEWEST_AFTER
 from testbed.errors import UsageError
-from testbed.experiments.runner import Progress
+from testbed.experiments.experiment_run import Progress
 from testbed.runner.campaign import NIGHTLY, Campaign, lasting_kafka, new_campaign
 from testbed.runner.campaign_run import CampaignResult, NeedlessSlots, run_campaign
 from testbed.runner.comparison import not_made
@@ -140,7 +140,8 @@ def require_same(campaign_id: str, wanted: NightRequest) -> None:
         said.append(f"scenarios: {', '.join(sorted(there))} there, {', '.join(sorted(here))} here")
     if said:
         raise UsageError(
-            f"night {campaign_id} is another one; leave out what differs, or begin a new one:\n  " + "\n  ".join(said)
+            f"night {campaign_id} began with other options; leave these out, or begin a new night:\n  "
+            + "\n  ".join(said)
         )
 
 

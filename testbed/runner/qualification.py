@@ -6,18 +6,17 @@ from functools import partial
 from pathlib import Path
 
 from results.compare.judgement import ComparisonResult, ComparisonRule, Verdict, of_records, worst_of
-from results.compare.qualification import (
-    Qualification,
+from results.compare.qualification import Qualification, ScenarioQualification
+from results.compare.qualification_text import as_junit
+from results.compare.render import comparison_row
+from results.compare.scenario_judgement import (
     QualificationVerdict,
-    ScenarioQualification,
     VersionResult,
     always_failed,
-    as_junit,
     inconclusive,
     judge_cells,
     without_end,
 )
-from results.compare.render import comparison_row
 from results.contract import durable
 from results.contract.store import Store, StoreError
 from results.contract.texts import plural
@@ -25,7 +24,7 @@ from results.contract.verdict import Finding
 from results.report.qualification import QualificationEnvironment, render_qualification
 from results.verdicts import rank
 from testbed.errors import TestbedError, UsageError
-from testbed.experiments.runner import Progress
+from testbed.experiments.experiment_run import Progress
 from testbed.paths import reports_dir
 from testbed.runner.campaign import (
     QUALIFY,
@@ -38,7 +37,7 @@ from testbed.runner.campaign import (
 )
 from testbed.runner.campaign_run import run_campaign
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression
-from testbed.runner.pairing import by_group
+from testbed.runner.pairs import by_group
 from testbed.runner.qualification_plan import (
     command,
     kind_of,
@@ -83,7 +82,10 @@ def new_qualification(
     new, before = permanent(candidate, baselines)
     variants, groups = plan(new, before, scope)
     if not groups:
-        raise UsageError("nothing is left to run: no scenario, no upgrade")
+        raise UsageError(
+            "the options leave neither a scenario nor an upgrade to run; give another --suite or --scenario, or leave "
+            "--no-upgrade out"
+        )
     asked = new_campaign(
         QUALIFY, variants, 1, seed, store=store, measure_names=scope.measures, threshold=threshold, groups=groups
     )

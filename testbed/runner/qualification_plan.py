@@ -9,7 +9,8 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from results.compare.qualification import CERTAIN, Kind
+from results.compare.qualification import Kind
+from results.compare.scenario_judgement import CERTAIN
 from testbed.errors import UsageError
 from testbed.experiments.mid_move_actions import SAME
 from testbed.provision.upgrade import cannot_join
@@ -170,7 +171,7 @@ def _cases(scope: QualificationScope, upgrades: Iterable[str]) -> dict[str, Case
     known = [*every, *upgrades]
     for name in scope.only:
         if name not in known:
-            raise UsageError(f"--scenario {name}: there are {', '.join(known)}{did_you_mean(name, known)}")
+            raise UsageError(f"--scenario: no scenario {name}; there are {', '.join(known)}{did_you_mean(name, known)}")
     return {name: case for name, case in every.items() if not scope.only or name in scope.only}
 
 
@@ -178,7 +179,8 @@ def _paired(cases: Mapping[str, Case], scope: QualificationScope) -> list[str]:
     if scope.paired is not None:
         for name in scope.paired:
             if name not in cases:
-                raise UsageError(f"--paired {name}: there are {', '.join(cases)}{did_you_mean(name, cases)}")
+                near = did_you_mean(name, cases)
+                raise UsageError(f"--paired: no scenario {name}; there are {', '.join(cases)}{near}")
         return list(dict.fromkeys(scope.paired))
     first = {case.experiment: name for name, case in reversed(list(cases.items()))}
     found = [first[experiment] for experiment in PAIRED if experiment in first]

@@ -57,8 +57,10 @@ def _common(campaign: Campaign) -> list[str]:
 
 def _of_comparison(campaign: Campaign) -> str:
     """Return the command line of a named comparison, with every setting, because its defaults may change."""
-    of = campaign.variants[0].experiment, campaign.measures
-    mine = [each for each in named_comparisons().values() if (each.experiment, each.measures) == of]
+    experiment = campaign.variants[0].experiment
+    of_it = [each for each in named_comparisons().values() if each.experiment == experiment]
+    # An earlier version may have had other measures.
+    mine = [each for each in of_it if each.measures == campaign.measures] or of_it
     beside = {label for each in mine for label in each.labelled}
     axes: dict[str, list[str]] = {}
     for variant in (each for each in campaign.variants if each.label not in beside):

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from results.compare.qualification import CERTAIN
+from results.compare.scenario_judgement import CERTAIN
 from results.contract.defect import DefectRecord
 from results.contract.store import Store
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from testbed.defects.defect import Exposure
 from testbed.defects.parse import defects, find_defect, parse_defect
 from testbed.errors import UsageError
-from testbed.experiments.runner import Progress
+from testbed.experiments.experiment_run import Progress
 from testbed.experiments.spark import spark_session
 from testbed.paths import data_dir
 from testbed.runner.campaign import SELFTEST, Campaign, VariantGroup, default_measures, new_campaign
@@ -159,9 +159,9 @@ def plan(asked: SelftestRequest) -> tuple[list[Variant], list[VariantGroup]]:
     if made.repeats < 1 or made.healthy < 0 or (asked.history is not None and asked.history < 1):
         raise UsageError("--repeats and --history have to be 1 or more, and --healthy 0 or more")
     if asked.history is not None and asked.by != NIGHTS:
-        raise UsageError(f"--history is of --by {NIGHTS}; --by {asked.by} has none")
+        raise UsageError(f"--history needs --by {NIGHTS}; with --by {asked.by}, leave it out")
     if asked.cases and asked.by not in (BRIEF, NIGHTS):
-        raise UsageError(f"--scenario chooses scenarios of the suite brief; --by {asked.by} runs none")
+        raise UsageError(f"--scenario needs --by {BRIEF} or {NIGHTS}; with --by {asked.by}, leave it out")
     requests = {text: [parse_defect(each) for each in together(text)] for text in texts(asked.defects)}
     broken = [(text, first.defect.shown_by) for text, (first, *_others) in requests.items()]
     if asked.by == RUN:

@@ -13,8 +13,8 @@ from results.criteria import Judgement, judge
 from results.render import JUnitCase, junit
 from results.report.suite import SuiteCase, SuitePage, render_suite
 from testbed.errors import TestbedError, UsageError
+from testbed.experiments.experiment_run import Progress, confirm
 from testbed.experiments.reports import open_store_for_runs, write_report
-from testbed.experiments.runner import Progress, confirm
 from testbed.experiments.spark import MOST_SHOWN, spark_session
 from testbed.extras import require_extra
 from testbed.paths import data_dir

@@ -12,7 +12,6 @@ from testbed.kafka.node import DATA_DIR
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
 from testbed.provision.resources import remove
-from testbed.provision.serving import empty_buckets
 from testbed.provision.testbed import Testbed
 from testbed.runner.variant import Resolved
 
@@ -140,7 +139,7 @@ def empty(testbed: Testbed) -> None:
     in_parallel([host.name for host in nodes], lambda name: testbed.hosts[name].run(wipe(DATA_DIR, kept), timeout_s=60))
     in_parallel(testbed.state.defects, lambda name: forget_notes(testbed.hosts[name]))
     if testbed.topology.objectstores:
-        empty_buckets(testbed)
+        testbed.objectstore.empty_buckets()
 
 
 def wipe(data_dir: str, keep: Iterable[str] = FORMATTED) -> list[str]:

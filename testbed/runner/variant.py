@@ -82,7 +82,7 @@ def resolve(variant: Variant) -> Resolved:
     """Return the resolved variant. Raise `UsageError`, or the topology's own error, when it cannot be run."""
     experiment = find_experiment_or_incident(variant.experiment)
     if variant.profile not in PROFILES:
-        raise UsageError(f"profile {variant.profile!r}: there are {', '.join(PROFILES)}")
+        raise UsageError(f"no profile {variant.profile!r}; there are {', '.join(PROFILES)}")
     settings = read_settings(experiment, variant.profile, variant.settings)
     kafka, own_defects = own_software(variant.experiment)
     topology = run_topology(experiment, settings, variant.topology, variant.kafka or kafka)
@@ -135,7 +135,7 @@ def product(base: Variant, sets: Sequence[str]) -> tuple[Variant, ...]:
         if name in axes:
             raise UsageError(f"--set {word}: {name} is given twice; give its values in one --set, separated by commas")
         if len(set(given)) != len(given):
-            raise UsageError(f"--set {word}: a value is there twice")
+            raise UsageError(f"--set {word}: a value is given twice; give each once")
         axes[name] = given
     found = []
     for values in itertools.product(*axes.values()):

@@ -7,12 +7,12 @@ three times.
 from collections.abc import Callable, Sequence
 
 from results.compare.judgement import ComparisonResult
-from results.compare.qualification import ENOUGH, VersionResult, doubtful, failed_or_stuck
+from results.compare.scenario_judgement import ENOUGH, VersionResult, doubtful, failed_or_stuck
 from results.contract.verdict import Finding
 from testbed.runner.campaign import Campaign, VariantGroup, fewest_pairs
 from testbed.runner.comparison import findings, narrow_enough
 from testbed.runner.journal import CampaignState, RunFailed, SlotRun
-from testbed.runner.pairing import GroupRuns, by_group, of_use
+from testbed.runner.pairs import GroupRuns, by_group, of_use
 from testbed.runner.qualification_plan import version_of
 from testbed.runner.schedule import Slot
 

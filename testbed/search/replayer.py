@@ -12,8 +12,8 @@ from results.contract.texts import shortened
 from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import Value
-from testbed.experiments.runner import run_on
-from testbed.faults.faults import Faults
+from testbed.experiments.experiment_run import run_on
+from testbed.faults.active_faults import Faults
 from testbed.faults.parse import as_text
 from testbed.incidents.model import Incident
 from testbed.incidents.read import loads

@@ -306,7 +306,7 @@ class EngineSocket:
             return http.client.HTTPConnection(parts.hostname, parts.port or 2375, timeout=timeout_s)
         raise EngineError(
             f"DOCKER_HOST={self.address}: the engine must be on this machine "
-            "(unix:///path or tcp://127.0.0.1:port), since the testbed lays its own links into containers",
+            "(unix:///path or tcp://127.0.0.1:port), because the testbed puts its own links into containers",
             Trouble.ELSEWHERE,
         )
 

@@ -265,7 +265,7 @@ def _lay(digests: Mapping[Path, str], folder: Path) -> None:
     if _add_agent(folder) not in expected:
         raise SoftwareError(
             f"the {AGENT} that Maven gave is not the one this project knows (sha256 expected: "
-            f"{', '.join(sorted(expected))}); look at which mirror Maven's settings name"
+            f"{', '.join(sorted(expected))}); check the mirror that Maven's settings name"
         )
     _complete(folder)
 

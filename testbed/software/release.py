@@ -159,5 +159,5 @@ def verify(version: str, found: dict[str, str]) -> None:
     raise SoftwareError(
         f"the jars Maven gave for Kafka {version} are not the ones this project knows:\n  "
         + "\n  ".join(sorted(differences))
-        + "\nRemove them from Maven's local repository (~/.m2) and look at which mirror its settings name."
+        + "\nRemove them from Maven's local repository (~/.m2) and check the mirror that its settings name."
     )

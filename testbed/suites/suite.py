@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.discover import discovered
+from testbed.catalogue import discovered
 from testbed.errors import UsageError
 from testbed.experiments.experiment import PROFILES, experiments
 from testbed.software.automq import VARIABLE, NoDistribution, supplied

@@ -1,11 +1,10 @@
-"""The throttles in force in a cluster, also those of other tools; and their removal."""
+"""The throttles in force in a cluster, also those of other tools."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.errors import TestbedError
 from testbed.kafka.admin import Admin
-from testbed.kafka.errors import KafkaError, UnreachableError
+from testbed.kafka.errors import UnreachableError
 from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import ConfigResource, PartitionState, TopicPartition
 from testbed.throttle.configs import (
@@ -18,10 +17,8 @@ from testbed.throttle.configs import (
     RATES,
     ListedReplicas,
     listed_brokers,
-    wait_for_configs,
 )
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
-from testbed.wait import WaitTimeout
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +77,6 @@ class ThrottleStatus:
         return bool(self.set_now()) and not self.moving and not self.catching_up and not alive
 
 
-class ClearError(TestbedError):
-    """Some keys could not be deleted; one line each."""
-
-
 def read_status(admin: Admin, journals: JournalFolder) -> ThrottleStatus:
     """Return the status as every live broker reports it. Raise `KafkaError` when the cluster gives no answer."""
     cluster = admin.cluster()
@@ -130,27 +123,6 @@ def _catching_up(
         for state in states
         if any(throttled(state, follower) for follower in set(state.replicas) - set(state.isr))
     )
-
-
-def clear(admin: Admin, state: ThrottleStatus) -> None:
-    """Delete every key of a throttle that `read_status` found, and no other; return once no broker reports one.
-
-    A failure on one resource does not stop the others. Raise `ClearError` for the failures, and for each broker without
-    an answer: it may have a separate rate, which only that broker reports and deletes.
-    """
-    problems = [
-        f"broker {broker.id} could not be asked whether it has a throttle: {broker.why}; clear again once it answers"
-        for broker in state.brokers
-        if broker.why is not None
-    ]
-    for resource, keys in state.set_now().items():
-        try:
-            admin.alter_configs(resource, {}, list(keys))
-            wait_for_configs(admin, resource, dict.fromkeys(keys), f"the throttle of {resource} to be gone")
-        except (KafkaError, WaitTimeout) as error:
-            problems.append(str(error))
-    if problems:
-        raise ClearError("not everything was cleared, or is known to be:\n  " + "\n  ".join(problems))
 
 
 def _broker(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from testbed.errors import UsageError
 from testbed.kafka.admin import Admin
-from testbed.tiered.remote import RemoteLog
+from testbed.tiered.remote_log import RemoteLog
 from testbed.units import format_size
 from testbed.wait import wait_for
 

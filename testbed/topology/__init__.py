@@ -3,6 +3,7 @@
 from testbed.topology.file_form import json_schema
 from testbed.topology.find import load, load_document, loads
 from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
+from testbed.topology.jvm import Jvm
 from testbed.topology.links import Disk, Impairment, Link, Nic, NicUse, default_burst_bytes
 from testbed.topology.model import Topology, TopologyError
 
@@ -11,6 +12,7 @@ __all__ = [
     "DeclaredHost",
     "Disk",
     "Impairment",
+    "Jvm",
     "Link",
     "Nic",
     "NicUse",

@@ -108,7 +108,7 @@ def _form_of_racks(value: Any) -> str:
 class JvmForm(Form):
     """The JVM of Kafka. What is left out is inherited: host, role, whole cluster; then the testbed's own values."""
 
-    heap: Heap | None = optional("Its heap, first and largest: -Xms and -Xmx.")
+    heap: Heap | None = optional("Its heap, first and largest: a size, or -Xms and -Xmx as in KAFKA_HEAP_OPTS.")
     gc: Collector | None = optional("Its garbage collector; serial unless given.")
     flags: list[JvmFlag] | None = Field(
         None, max_length=jvm.MAX_FLAGS, description="More of its flags, such as -XX:+UseNUMA."

@@ -5,17 +5,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from testbed.suggestions import choices, show
-from testbed.units import format_size
+from testbed.units import UnitError, format_size, parse_size
 
 COLLECTORS = ("serial", "parallel", "g1", "zgc")
 MIN_HEAP_BYTES, MAX_HEAP_BYTES = 128 << 20, 1 << 40
 """Kafka's own scripts use 1 GiB. With less than 128 MiB a broker does not start."""
 OWN_HEAP, OWN_COLLECTOR = "256MiB to 512MiB", "serial"
 """What `testbed.software.jvm` starts a JVM with."""
+HEAP_WORDS = r"-Xm[sx][0-9]+[kKmMgGtT]?( -Xm[sx][0-9]+[kKmMgGtT]?)?"
+_HEAP_WORD = re.compile(r"-X(ms|mx)([0-9]{1,18})([kKmMgGtT]?)")
+_HEAP_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+"""Of a JVM, all binary: `1G` is `1GiB`."""
 MAX_FLAGS = 50
 FLAG = r"-XX:[A-Za-z0-9+:=._/,%-]+|-Xlog:[A-Za-z0-9+:=._/,%*-]+|-D[A-Za-z0-9._-]+=[^\s]*"
 _OWNED = {
-    r"-XX:(?:Max|Min|Initial)(?:Heap|RAM).*": "heap",
+    r"-XX:(?:Max|Min|Initial)(?:HeapSize|RAM).*": "heap",
     r"-XX:[+-]Use\w+GC": "gc",
     r"-XX:Flags=.*|-XX:VMOptionsFile=.*|-XX:(?:\w+)?SharedArchiveFile=.*|-XX:ArchiveClassesAtExit=.*": "nothing",
     r"-XX:On(?:OutOfMemory)?Error=.*": "nothing",
@@ -43,6 +47,21 @@ class Jvm:
 
 OWN = Jvm()
 """Everything is the testbed's own."""
+
+
+def parse_heap(value: object) -> int:
+    """Return the bytes of `"1GiB"`, or of the words of Kafka's `KAFKA_HEAP_OPTS`, such as `"-Xms1G -Xmx1G"`.
+
+    Raise UnitError for any other value, and for words with two sizes: a JVM is started with its largest heap.
+    """
+    if not isinstance(value, str) or not value.startswith("-X"):
+        return parse_size(value)
+    words = [_HEAP_WORD.fullmatch(word) for word in value.split()]
+    found = {word[1]: int(word[2]) * _HEAP_UNITS[word[3].lower()] for word in words if word is not None}
+    if len(found) < len(words) or "mx" not in found or len(set(found.values())) > 1:
+        allowed = "a size such as 1GiB, or -Xms and -Xmx with the same size, such as -Xms1G -Xmx1G"
+        raise UnitError(f"{show(value)} is no heap; allowed: {allowed}")
+    return found["mx"]
 
 
 def heap_problem(found: object) -> str | None:

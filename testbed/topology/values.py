@@ -102,8 +102,8 @@ COMMON_PROPERTIES: dict[str, tuple[str, str]] = {
     "socket.send.buffer.bytes": ("integer", "Socket send buffer, -1 for the kernel's (102400)."),
     "socket.receive.buffer.bytes": ("integer", "Socket receive buffer, -1 for the kernel's (102400)."),
     "log.segment.bytes": ("integer", "Size at which a log starts a new segment (1073741824)."),
-    "log.retention.ms": ("integer", "How long records are kept, ms."),
-    "log.retention.bytes": ("integer", "How many bytes of a partition are kept, -1 for all (-1)."),
+    "log.retention.ms": ("integer", "How long a broker retains records, ms."),
+    "log.retention.bytes": ("integer", "How many bytes of a partition a broker retains, -1 for all (-1)."),
     "message.max.bytes": ("integer", "Largest batch that is taken (1048588)."),
     "broker.session.timeout.ms": ("integer", "A broker silent for longer is fenced, ms (9000)."),
     "broker.heartbeat.interval.ms": ("integer", "How often a broker says it is there, ms (2000)."),
@@ -150,7 +150,8 @@ Cpus = Annotated[
     WithJsonSchema({"type": "number", "minimum": rules.MIN_CPUS, "maximum": rules.MAX_CPUS, "examples": [0.5, 2]}),
 ]
 """In hundredths, as the engine takes them."""
-Heap = Annotated[int, *_quantity(parse_size, jvm.heap_problem, SIZE_PATTERN, "512MiB", "1GiB")]
+_HEAP_PATTERN = f"{SIZE_PATTERN}|^{jvm.HEAP_WORDS}$"
+Heap = Annotated[int, *_quantity(jvm.parse_heap, jvm.heap_problem, _HEAP_PATTERN, "512MiB", "1GiB", "-Xms1G -Xmx1G")]
 Collector = Annotated[
     str, check(jvm.collector_problem), WithJsonSchema({"type": "string", "enum": list(jvm.COLLECTORS)})
 ]

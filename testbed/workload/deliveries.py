@@ -10,7 +10,7 @@ and not after what came before. The first session begins at the end of the log, 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from results.contract.live import LiveDeliveries
+from results.contract.live_load import LiveDeliveries
 from testbed.workload.audit import Audit
 from testbed.workload.delivered_spans import FLAWS, UNORDERED, DeliveredSpan
 from testbed.workload.delivery_reports import Delivered, Remainder, SessionBegin

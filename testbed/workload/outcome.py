@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from results.contract.live import BEHIND_S, LiveAudit, LiveLoad, LoadProcess
+from results.contract.live_load import BEHIND_S, LiveAudit, LiveLoad, LoadProcess
 from results.contract.schema import Sample
 from testbed.workload.audit import Audit, ProducerAudit
 from testbed.workload.deliveries import compare

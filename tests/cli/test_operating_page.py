@@ -14,7 +14,7 @@ from testbed.kafka.types import TopicPartition
 from testbed.network.addresses import AddressPlan
 from testbed.reassignment.estimate import ClusterLoad, for_deadline
 from testbed.reassignment.monitor import BrokerRate, MonitorReading
-from testbed.reassignment.stall import RemainingTime
+from testbed.reassignment.remaining_time import RemainingTime
 from testbed.throttle.duration import Copy
 from testbed.topology.find import loads
 from tests.kafka.certificates import authority

@@ -12,8 +12,8 @@ from testbed.cli.reassign_report import ExecutionNotes
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.owner import Owner
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder
-from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.plan_file import load_plan, plan_from_json
 from testbed.wait import wait_for

@@ -29,7 +29,7 @@ def test_a_mute_is_kept_listed_and_removed(results, tmp_path):
     assert results("mute") == (0, "nothing is muted\n")
     code, told = results("mute", "move:seconds", "--reason", "a new disk", "--until", "14d", "--by", "ann")
     assert code == 0
-    assert "no series has been judged that this names" in told
+    assert "no judged series has this name" in told
     (mute,) = policies.load(Store.open(tmp_path)).mutes
     assert (mute.series, mute.reason, mute.by) == ("move:seconds", "a new disk", "ann")
     assert results("mute")[1] == f"move:seconds: muted until {mute.until} by ann: a new disk\n"
@@ -53,7 +53,7 @@ def test_a_name_that_no_run_of_the_store_has_is_named_its_parameters_included(re
     own = next(row for row in rows.to_pylist() if row["metric"] == "move-seconds")
     experiment, parameters = own["experiment"], json.loads(own["parameters"])
     name, value = next((n, v) for n, v in parameters.items() if " " not in str(v) and ":" not in str(v))
-    unknown = "no series has been judged that this names"
+    unknown = "no judged series has this name"
     for text in (f"{experiment}:move-seconds", f"{experiment} {name}={value}:move-seconds", own["series"]):
         assert unknown not in results("floor", text, "--never-above", "1")[1]
     for text in (f"{experiment} {name}={value}x:move-seconds", f"{experiment}:move-second"):
@@ -86,7 +86,7 @@ def test_verify_names_policies_that_cannot_be_read(results, tmp_path):
     Store.open(tmp_path).files.put(policies.POLICIES, b'{"version": 1, "mutes": []')
     code, told = results("verify")
     assert (code, "1 damaged" in told) == (1, True)
-    assert f"{policies.POLICIES}: no mutes and floors: " in told
+    assert f"{policies.POLICIES}: not the file of mutes and floors: " in told
 
 
 def test_a_mute_ends_at_a_date_a_time_or_after_an_age():

@@ -20,7 +20,17 @@ CLIENTS = ("produce-p50", "consume-p50")
 COMPARED = ("move-seconds", "seconds-per-gb", "steady-mean", "highest-11s", *COSTS, *CLIENTS)
 TOLD = ("lowest-11s", "quota-bound-11s")
 NAMES = (*COMPARED[: -len(CLIENTS)], *TOLD, *CLIENTS)
-ASKED = ("cpu-per-gb", "highest-1s", "nic-max-1s", "nic-mean", "in-flight", "copied", "under-min-isr", "lowest-isr")
+ASKED = (
+    "cpu-per-gb",
+    "busy-cores",
+    "highest-1s",
+    "nic-max-1s",
+    "nic-mean",
+    "in-flight",
+    "copied",
+    "under-min-isr",
+    "lowest-isr",
+)
 """Of those that are only asked for, what a run without clients may have."""
 
 

@@ -45,7 +45,7 @@ def test_the_rule(ratio, measure, expected):
 def test_an_interval_that_holds_the_threshold_is_noisy_and_says_what_would_tell():
     [finding] = judge([comparison(1.01, spread=0.1)])
     assert finding.verdict == "NOISY"
-    assert "the interval holds 3 %; about " in finding.why
+    assert "the interval contains 3 %; about " in finding.why
     assert finding.detectable > 0.05
 
 

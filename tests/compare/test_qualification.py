@@ -8,21 +8,17 @@ import pytest
 
 from results.compare.compared_measures import find_measure
 from results.compare.judgement import ANY, Pair, PairedComparison, adjusted
-from results.compare.qualification import (
+from results.compare.qualification import Qualification, ScenarioQualification
+from results.compare.qualification_text import as_json, as_junit, lines, markdown
+from results.compare.render import comparison_row
+from results.compare.scenario_judgement import (
     TO_DO,
-    Qualification,
     QualificationVerdict,
-    ScenarioQualification,
     VersionResult,
     always_failed,
-    as_json,
-    as_junit,
     doubtful,
     judge_cells,
-    lines,
-    markdown,
 )
-from results.compare.render import comparison_row
 from results.report.qualification import figures, render_qualification
 from results.verdicts import EXIT
 from tests.compare.paired import judge
@@ -47,13 +43,13 @@ def cell(version, *runs, criterion="records-intact"):
         ("fff", "ppp", "REGRESSED", "records-intact failed in 3 of 3 runs; old in 0 of 3"),
         ("fff", "pip", "REGRESSED", "old in 0 of 2"),
         # One run of the baseline is not enough to say that it keeps what the candidate breaks.
-        ("fff", "pii", "NOISY", "does not tell them apart"),
+        ("fff", "pii", "NOISY", "too few runs to show a difference"),
         ("fff", "fff", "NOISY", "as with every baseline"),
-        ("fff", "fpp", "NOISY", "does not tell them apart"),
+        ("fff", "fpp", "NOISY", "too few runs to show a difference"),
         ("fff", "iii", "NO-DATA", "no baseline was judged on it"),
         ("fff", "", "NO-DATA", "no baseline was judged on it"),
-        ("f", "p", "NOISY", "3 would tell"),
-        ("ff", "pp", "NOISY", "3 would tell"),
+        ("f", "p", "NOISY", "3 runs would decide"),
+        ("ff", "pp", "NOISY", "3 runs would decide"),
         ("ffp", "ppp", "NOISY", "chance explains that, too"),
         ("ffp", "", "NO-DATA", "failed in 2 of 3 runs, and no baseline was judged on it"),
         ("ffp", "iii", "NO-DATA", "no baseline was judged on it"),
@@ -93,13 +89,13 @@ def ends(version, *runs):
         ("sss", "pp", "REGRESSED", "run-complete failed in 3 of 3 runs; old in 0 of 2; run-9 was not done after 420 s"),
         ("eee", "pp", "REGRESSED", "run-complete failed in 3 of 3 runs; old in 0 of 2; its report says why"),
         ("sse", "ppp", "REGRESSED", "old in 0 of 3"),
-        ("s", "p", "NOISY", f"1 of 1 run; 3 would tell; run-9 was not done after 420 s: {TO_DO}"),
-        ("ss", "pp", "NOISY", "3 would tell"),
+        ("s", "p", "NOISY", f"1 of 1 run; 3 runs would decide; run-9 was not done after 420 s: {TO_DO}"),
+        ("ss", "pp", "NOISY", "3 runs would decide"),
         # A criterion that fails once of three times passes.
         ("spp", "ppp", "NOISY", "run-complete failed in 1 of 3 runs; old in 0 of 3; run-9 was not done after 420 s"),
-        ("sss", "p", "NOISY", "does not tell them apart"),
+        ("sss", "p", "NOISY", "too few runs to show a difference"),
         ("sss", "sss", "NOISY", "not new, and not fulfilled"),
-        ("sss", "spp", "NOISY", "does not tell them apart"),
+        ("sss", "spp", "NOISY", "too few runs to show a difference"),
         ("sssspppppp", "pppppppppp", "REGRESSED", "more often than with old (Fisher's exact test, p = 0.043)"),
         ("sssppppppp", "pppppppppp", "NOISY", "chance explains that, too"),
         (

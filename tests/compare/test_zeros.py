@@ -8,7 +8,7 @@ import pytest
 from results.compare.compared_measures import find_measure, measures
 from results.compare.effect import Shift
 from results.compare.judgement import Pair, PairedComparison, judge_all
-from results.compare.qualification import as_json
+from results.compare.qualification_text import as_json
 from results.compare.render import comparison_row, effect_document
 from results.report.qualification import render_qualification
 from testbed.runner.campaign import fewest_pairs_to_tell

@@ -23,11 +23,11 @@ from results.contract.store import Store
 from results.criteria.catalogue import brokers_unrestrained, nic_unchanged
 from testbed.cgroups import CGROUPS, ContainerCgroup
 from testbed.errors import TestbedError
-from testbed.experiments import batched_move, kip455_trace, move_driver, runner
+from testbed.experiments import batched_move, experiment_run, kip455_trace, move_driver
 from testbed.experiments.catalogue import cold_read
 from testbed.experiments.committed_offsets import EARLIER, GROUPS, LATEST
+from testbed.experiments.experiment_run import RunRequest, run
 from testbed.experiments.mid_move_actions import SourceKill
-from testbed.experiments.runner import RunRequest, run
 from testbed.faults import Faults, parse_fault
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError
@@ -217,7 +217,7 @@ def stopped_in_steps(testbed: Testbed, admin: Admin) -> None:
 
 def log_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The run does not ask the metadata log what other clients changed."""
-    monkeypatch.setattr(runner, "read_changes", lambda *_run: ())
+    monkeypatch.setattr(experiment_run, "read_changes", lambda *_run: ())
 
 
 def frames_dropped(testbed: Testbed, admin: Admin) -> None:
@@ -489,7 +489,9 @@ def epochs_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def clock_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "clock_readings", lambda _testbed, when: (ClockReading("other", when, 0.2, 0.001),))
+    monkeypatch.setattr(
+        experiment_run, "clock_readings", lambda _testbed, when: (ClockReading("other", when, 0.2, 0.001),)
+    )
 
 
 def kill_not_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,8 @@ from testbed.experiments.kip455_trace import readable
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.probes.recorder import now_us
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.job import JobFolder
-from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.metadata_log import read_history
 from testbed.reassignment.plan import Plan
 from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS

@@ -10,7 +10,7 @@ from results.criteria import Judgement
 from results.criteria.relocation_measures import copied_bytes, formula
 from testbed.experiments import load
 from testbed.experiments.experiment import find_experiment, read_settings
-from testbed.experiments.runner import run_on
+from testbed.experiments.experiment_run import run_on
 from testbed.provision.testbed import Testbed
 
 pytestmark = [pytest.mark.containers, pytest.mark.store]  # it asserts facts that hold on a busy machine

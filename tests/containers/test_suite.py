@@ -36,8 +36,9 @@ def suite_testbeds():
         ("kip435", ("two-node-batched",)),
         pytest.param("kip73", (), marks=pytest.mark.nightly),
         pytest.param("kip435", (), marks=pytest.mark.nightly),
+        pytest.param("s3", (), marks=pytest.mark.nightly),
     ],
-    ids=["one", "kip73", "kip435"],
+    ids=["one", "kip73", "kip435", "s3"],
 )
 def test_the_smoke_profile_passes_and_leaves_report_runs_and_nothing_else(tmp_path, suite, only):
     """All but one of its cases pass; the machine may make one inconclusive, with the reason."""

@@ -13,7 +13,7 @@ from testbed.provision import state as states
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.software.rsm import PROJECT
-from testbed.tiered.remote import RemoteLog, accounted
+from testbed.tiered.remote_log import RemoteLog, accounted
 from testbed.tiered.segments import SegmentState
 from testbed.tiered.topics import largest_local, tiered_topic, topic_bytes, wait_local
 from testbed.topology import load_document

@@ -13,7 +13,7 @@ from results.verdicts import EXIT as NIGHT_EXIT
 from testbed.argument_parser import USAGE
 from testbed.cli.main import FAILED, INTERRUPTED, main
 from testbed.cli.verdicts import EXIT, as_json
-from testbed.experiments.runner import RunResult
+from testbed.experiments.experiment_run import RunResult
 from testbed.setup.check import EX_UNAVAILABLE
 
 ROOT = Path(__file__).parents[2]

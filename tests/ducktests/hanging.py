@@ -15,9 +15,9 @@ from ducktests.cluster import TestbedCluster
 from testbed.errors import TestbedError
 from testbed.runner import case as cases
 from testbed.runner import ducktape as sessions
-from testbed.runner import executor
+from testbed.runner import time_limit as limits
 from testbed.runner.ducktape import DucktapeSession
-from testbed.runner.executor import time_limit
+from testbed.runner.time_limit import time_limit
 from testbed.suites.suite import find_suite
 from testbed.topology.find import find
 
@@ -71,7 +71,7 @@ services.KafkaService.testbed = property(lambda _self: NoTestbed())
 services.KafkaService.start = lambda _self, _overlay=None: None
 services.KafkaService.logs = {}
 cases.CaseRun.run = run
-executor.time_limit = lambda _seconds, what, evidence: time_limit(LIMIT_S, what, evidence)
+limits.time_limit = lambda _seconds, what, evidence: time_limit(LIMIT_S, what, evidence)
 
 
 def session(folder: Path) -> DucktapeSession:

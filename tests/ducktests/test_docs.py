@@ -11,7 +11,7 @@ from ducktests.options import Options
 from testbed.argument_parser import Parser
 from testbed.cli.commands import suite
 from testbed.runner.ducktape_process import INTERRUPTED_S
-from testbed.runner.executor import GRACE_S
+from testbed.runner.time_limit import GRACE_S
 from testbed.suites.suite import CASES_VARIABLE, LIMIT_S, PROFILE_VARIABLE, find_suite
 
 ROOT = Path(__file__).parents[2]

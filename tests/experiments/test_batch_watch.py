@@ -7,7 +7,7 @@ import pytest
 from results.contract.move import Limits
 from testbed.experiments.batch_monitor import BatchAccount
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
-from testbed.reassignment.batching import step
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.turn import ReassignmentState, take_turn
 from testbed.reassignment.plan import Plan
 from tests.fakes.kraft import Controller
@@ -31,7 +31,7 @@ def watch(plan, replicas=1, partitions=1, leaders=None, min_insync=1):
 @pytest.mark.parametrize("seed", range(8))
 def test_an_honest_move_keeps_every_promise_whenever_it_is_looked_at(mode, seed):
     rng = random.Random(seed)
-    limits = step.BatchLimits(rng.choice([1, 2, None]), rng.choice([1, 3, 8]), rng.choice([1, 2, None]))
+    limits = BatchLimits(rng.choice([1, 2, None]), rng.choice([1, 3, 8]), rng.choice([1, 2, None]))
     current = {TopicPartition("t", n): tuple(rng.sample(range(1, 9), 3)) for n in range(12)}
     plan = {tp: tuple(rng.sample(range(1, 9), rng.choice([2, 3, 4]))) for tp in current}
     controller = Controller.of(current, range(1, 9), seed)

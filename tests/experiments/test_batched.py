@@ -13,7 +13,7 @@ from testbed.experiments.reassignment_run import monitored_run
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.probes.recorder import Recorder
-from testbed.reassignment.batching.step import BatchLimits
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.driver import DriverError
 from testbed.throttle.journal import open_journals
 from tests.fakes.kraft import Controller, KraftAdmin

@@ -11,7 +11,7 @@ from results.contract.store import Store
 from testbed.experiments.half_runs import collect_half_runs, noted
 from testbed.experiments.record import jars_digest
 from testbed.paths import state_dir
-from tests.dying import ROOT, killed_at
+from tests.killed_process import ROOT, killed_at
 from tests.provision.states import make
 
 RUN_ID = "20261121T214000Z-kip73-two-node-dead00"

@@ -14,9 +14,9 @@ from results.contract.store import Store, StoreError
 from results.criteria.judgement import OWN_ERROR
 from results.criteria.restraint import ENDING
 from testbed.errors import KafkaStuck, SoftwareError, TestbedError, UsageError
-from testbed.experiments import record, reports, runner
+from testbed.experiments import experiment_run, record, reports
 from testbed.experiments.experiment import ExperimentResult
-from testbed.experiments.runner import RunRequest, in_one_line
+from testbed.experiments.experiment_run import RunRequest, in_one_line
 from testbed.probes.recorder import Recorder
 from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import NotWhole
@@ -35,14 +35,14 @@ class Ends:
 
 @pytest.fixture
 def outcome(monkeypatch):
-    monkeypatch.setattr(runner, "explained", lambda *_: nullcontext())
-    monkeypatch.setattr(runner, "guarded", lambda *_: nullcontext())
+    monkeypatch.setattr(experiment_run, "explained", lambda *_: nullcontext())
+    monkeypatch.setattr(experiment_run, "guarded", lambda *_: nullcontext())
     recorder, said = Recorder(), []
     testbed = SimpleNamespace(engine=None, state=None, topology=SimpleNamespace(objectstores=()))
     context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=said.append)
 
     def run(what):
-        return runner._outcome(Ends(what) if isinstance(what, BaseException) else what, context)
+        return experiment_run._outcome(Ends(what) if isinstance(what, BaseException) else what, context)
 
     return run, recorder, said
 
@@ -76,7 +76,7 @@ def test_a_store_that_takes_no_object_is_named_where_an_experiment_ends_early(st
                 raise TestbedError("its credentials cannot be read")
             return store
 
-    assert runner._store_refusal(Stored()) == said
+    assert experiment_run._store_refusal(Stored()) == said
 
 
 def test_what_a_run_ends_is_an_event_as_long_as_it_lasts(outcome):
@@ -139,9 +139,9 @@ def test_a_metadata_log_that_cannot_be_read_loses_no_run(monkeypatch, error):
     def fails(*_run):
         raise error
 
-    monkeypatch.setattr(runner, "read_changes", fails)
+    monkeypatch.setattr(experiment_run, "read_changes", fails)
     said = []
-    assert runner._changes(None, None, Recorder(), said.append) == ()
+    assert experiment_run._changes(None, None, Recorder(), said.append) == ()
     assert said == [f"what other clients changed is not known: {in_one_line(error)}"]
 
 
@@ -162,7 +162,7 @@ class Readings(AbstractContextManager):
 def test_a_run_that_cannot_be_judged_keeps_what_was_seen(monkeypatch, tmp_path):
     """A defect of a criterion ended the command with a traceback, and nothing of the run was stored."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    made, real = synthetic_run().manifest, runner.judge
+    made, real = synthetic_run().manifest, experiment_run.judge
 
     def judge(unjudged, *tables):
         if not unjudged.failure:
@@ -179,11 +179,11 @@ def test_a_run_that_cannot_be_judged_keeps_what_was_seen(monkeypatch, tmp_path):
         "judge": judge,
     }
     for name, stand_in in stands_for.items():
-        monkeypatch.setattr(runner, name, stand_in)
+        monkeypatch.setattr(experiment_run, name, stand_in)
     recorder, store, said = Recorder(), Store.open(tmp_path / "store"), []
     recorder.add([Sample(1, "b1", "nic.rx.bytes", 2.0)])
     testbed, experiment = SimpleNamespace(places=dict), SimpleNamespace(name="kip73-two-node", criteria=())
-    judgement = runner.run_on(testbed, experiment, {}, "ci", made.run_id, store, said.append, recorder=recorder)
+    judgement = experiment_run.run_on(testbed, experiment, {}, "ci", made.run_id, store, said.append, recorder=recorder)
     assert (judgement.verdict, judgement.criteria[0].name) == ("inconclusive", "run-complete")
     stored = store.manifest(made.run_id)
     why = f"{OWN_ERROR}the run could not be judged: ZeroDivisionError: float division by zero (test_failed_"
@@ -203,8 +203,8 @@ def test_an_engine_that_is_being_restarted_is_waited_for(monkeypatch, machines):
     asked = []
     engine = SimpleNamespace(wait_answering=lambda: asked.append("waited"))
     testbed = SimpleNamespace(state=SimpleNamespace(machines=machines), engine=engine, places=dict)
-    monkeypatch.setattr(runner, "why_not_whole", lambda *_: asked.append("looked") or "")
-    runner._require_whole(testbed, {})
+    monkeypatch.setattr(experiment_run, "why_not_whole", lambda *_: asked.append("looked") or "")
+    experiment_run._require_whole(testbed, {})
     assert asked == (["looked"] if machines else ["waited", "looked"])
 
 
@@ -219,8 +219,8 @@ def test_an_engine_that_is_being_restarted_is_waited_for(monkeypatch, machines):
 )
 def test_what_fails_after_the_commit_says_where_the_run_is(error, words):
     """A report that could not be written ended the command without a word of the run."""
-    store = SimpleNamespace(location="/runs")
-    with pytest.raises(TestbedError) as raised, runner._in_store("run-1", SimpleNamespace(verdict="pass"), store):
+    store, run = SimpleNamespace(location="/runs"), SimpleNamespace(verdict="pass")
+    with pytest.raises(TestbedError) as raised, experiment_run._in_store("run-1", run, store):
         raise error
     assert str(raised.value).startswith(words)
     assert str(raised.value).endswith("\nrun run-1, pass, is in /runs")
@@ -230,11 +230,11 @@ def test_a_testbed_whose_hosts_a_killed_command_was_changing_is_refused(monkeypa
     """It was refused for its number of brokers, or measured with a broker that never ran."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     testbed = SimpleNamespace(name="one", state=make(changing={"b3": "1@1@another boot"}), close=lambda: None)
-    monkeypatch.setattr(runner.Testbed, "attach", lambda _name: testbed)
+    monkeypatch.setattr(experiment_run.Testbed, "attach", lambda _name: testbed)
     experiment = SimpleNamespace(overlay=lambda _settings: {})
     why = "testbed one has b3, which a killed command was adding or removing: `testbed down one`"
     with pytest.raises(TestbedError, match=why), ExitStack() as stack:
-        runner._testbed(RunRequest("scale-out", on="one"), experiment, {}, "run-1", stack, print)
+        experiment_run._testbed(RunRequest("scale-out", on="one"), experiment, {}, "run-1", stack, print)
 
 
 def test_a_full_disk_of_the_state_is_a_run_that_is_not_committed(monkeypatch, tmp_path):

@@ -8,7 +8,7 @@ from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.experiments.kip73_layouts import led_by_one, whole_move
 from testbed.experiments.layout import carried, flows
 from testbed.experiments.throttled_move import limits, mode_of
-from testbed.reassignment.batching.step import BatchLimits
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.throttle.duration import seconds
 
 HOSTS = tuple("ABCDEFGH")

@@ -8,9 +8,9 @@ from results.contract.schema import Event, Sample
 from testbed.experiments.cluster_changes import Answers, MoveTime, OwnSteps, foreign_changes
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import now_us
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.execution import Execution
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder
-from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.metadata_log import MetadataRecord
 from testbed.reassignment.plan import Plan
 from testbed.throttle.journal import JournalFolder

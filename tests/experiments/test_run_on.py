@@ -7,7 +7,7 @@ import pytest
 
 from testbed.cli.main import main
 from testbed.errors import TestbedError
-from testbed.experiments import runner
+from testbed.experiments import experiment_run
 from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.provision import state as states
 from testbed.topology.find import find
@@ -19,14 +19,14 @@ def test_a_second_run_on_one_testbed_is_refused_until_the_first_has_ended(monkey
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     done = []
     testbed = SimpleNamespace(topology=find("two-brokers"), state=make(), close=lambda: done.append("closed"))
-    monkeypatch.setattr(runner.Testbed, "attach", lambda _name: testbed)
-    monkeypatch.setattr(runner, "reconfigure", lambda *_words: done.append("configured"))
-    monkeypatch.setattr(runner, "restore_hosts", lambda *_words: done.append("restored"))
+    monkeypatch.setattr(experiment_run.Testbed, "attach", lambda _name: testbed)
+    monkeypatch.setattr(experiment_run, "reconfigure", lambda *_words: done.append("configured"))
+    monkeypatch.setattr(experiment_run, "restore_hosts", lambda *_words: done.append("restored"))
     experiment = find_experiment("kip73-two-node")
-    request, settings = runner.RunRequest(experiment.name, on="one"), read_settings(experiment, "ci", [])
+    request, settings = experiment_run.RunRequest(experiment.name, on="one"), read_settings(experiment, "ci", [])
 
     def begin(stack):
-        return runner._testbed(request, experiment, settings, "run-id", stack, print)
+        return experiment_run._testbed(request, experiment, settings, "run-id", stack, print)
 
     with ExitStack() as first:
         assert begin(first) is testbed
@@ -43,7 +43,7 @@ def test_nics_are_not_measured_while_a_run_lasts(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     measured = []
     testbed = SimpleNamespace(nics=lambda: measured.append("nics") or (), uplinks=lambda: ())
-    monkeypatch.setattr(runner.Testbed, "attach", lambda _name: testbed)
+    monkeypatch.setattr(experiment_run.Testbed, "attach", lambda _name: testbed)
     with states.lock("one", for_run=True):
         assert main(["nics", "one", "--json"]) == 70
     assert "a run uses `one` right now" in capsys.readouterr().err

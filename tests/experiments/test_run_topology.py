@@ -1,13 +1,17 @@
 """The heap that follows from an experiment's replicas."""
 
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from testbed.errors import UsageError
+from testbed.experiments import experiment_run
 from testbed.experiments import run_topology as module
 from testbed.experiments.experiment import find_experiment, read_settings
-from testbed.experiments.run_topology import MIB, check_space, heap_bytes, run_topology, with_heap
+from testbed.experiments.experiment_run import RunRequest
+from testbed.experiments.run_topology import MIB, check_space, heap_bytes, run_topology, short_of_heap, with_heap
 from testbed.topology import loads
 from testbed.topology.find import find
 
@@ -49,6 +53,31 @@ def test_brokers_get_it_and_a_declared_heap_stays():
 def test_heaps_that_the_machine_does_not_carry_are_refused():
     with pytest.raises(UsageError, match="2 brokers need 2.68GB of heap, and this machine has 3.22GB"):
         with_heap(find("two-brokers"), 2000, 3 * GIB)
+
+
+def test_brokers_whose_heap_is_too_small_are_named():
+    topology = find("two-brokers")
+    assert short_of_heap(topology, 500) == short_of_heap(topology.with_heap(1280 * MIB), 2000) == ""
+    assert short_of_heap(topology.with_heap(1024 * MIB), 2000) == (
+        "a broker gets up to 2000 replicas, which need 1280MiB of heap, and b1, b2 have less: "
+        "declare kafka.jvm.heap in the topology, or leave --on out"
+    )
+
+
+def test_a_run_on_a_testbed_with_too_little_heap_says_so(monkeypatch, tmp_path):
+    """Its brokers collected garbage without end, and the command said nothing of it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    testbed = SimpleNamespace(name="one", topology=find("two-brokers"), close=lambda: None)
+    monkeypatch.setattr(experiment_run.Testbed, "attach", lambda _name: testbed)
+    for name in ("require_whole_change", "require_space", "reconfigure", "restore_hosts"):
+        monkeypatch.setattr(experiment_run, name, lambda *_: None)
+    experiment, said = find_experiment("kip73-two-node"), []
+    settings = read_settings(experiment, "ci", ["partitions=2000"])
+    request = RunRequest(experiment.name, on="one")
+    with ExitStack() as stack:
+        experiment_run._testbed(request, experiment, settings, "run-1", stack, said.append)
+    [line] = said
+    assert line.startswith("a broker gets up to 2008 replicas, which need 1280MiB of heap, and b1, b2 have less")
 
 
 def test_heaps_that_are_all_declared_are_not_refused():

@@ -2,7 +2,7 @@ import pytest
 
 from testbed.errors import UsageError
 from testbed.experiments.experiment import experiments, find_experiment, read_settings, require_once
-from testbed.experiments.runner import RunRequest, run
+from testbed.experiments.experiment_run import RunRequest, run
 from testbed.topology import loads
 from testbed.topology.find import find
 

@@ -7,7 +7,7 @@ import pytest
 
 from results.criteria.judgement import OWN_ERROR
 from testbed.errors import SoftwareError, TestbedError, UsageError
-from testbed.experiments import mid_move_actions, runner
+from testbed.experiments import experiment_run, mid_move_actions
 from testbed.experiments.catalogue.kip73_upgrade import EXPERIMENT, _action
 from testbed.experiments.experiment import read_settings
 from testbed.experiments.mid_move_actions import RollingRestart, Upgrade
@@ -89,11 +89,11 @@ OLDER = (
 @pytest.mark.usefixtures("releases")
 def test_what_could_never_join_is_refused_before_anything_is_made(monkeypatch, to, error, told):
     """The testbed was made, and the preload written, before the run was refused."""
-    monkeypatch.setattr(runner.Testbed, "up", lambda *_words, **_more: pytest.fail("it was made"))
-    request = runner.RunRequest("kip73-upgrade", (f"to={to}",), kafka="4.2.1")
+    monkeypatch.setattr(experiment_run.Testbed, "up", lambda *_words, **_more: pytest.fail("it was made"))
+    request = experiment_run.RunRequest("kip73-upgrade", (f"to={to}",), kafka="4.2.1")
     settings = read_settings(EXPERIMENT, "ci", request.settings)
     with ExitStack() as stack, pytest.raises(error, match=told):
-        runner._testbed(request, EXPERIMENT, settings, "run-1", stack, print)
+        experiment_run._testbed(request, EXPERIMENT, settings, "run-1", stack, print)
 
 
 @pytest.mark.usefixtures("releases")
@@ -156,8 +156,8 @@ def test_a_path_that_is_gone_when_the_run_has_begun_keeps_the_run(mover, monkeyp
     upgrade = _action(read_settings(EXPERIMENT, "ci", given), ("b1", "b2", "b3"))
     gone.rmdir()
     mover.testbed.software = SimpleNamespace(kafka=kafka_release)
-    monkeypatch.setattr(runner, "explained", lambda *_: nullcontext())
-    monkeypatch.setattr(runner, "guarded", lambda *_: nullcontext())
+    monkeypatch.setattr(experiment_run, "explained", lambda *_: nullcontext())
+    monkeypatch.setattr(experiment_run, "guarded", lambda *_: nullcontext())
 
     class Begins:
         def run(self, _context):
@@ -167,7 +167,7 @@ def test_a_path_that_is_gone_when_the_run_has_begun_keeps_the_run(mover, monkeyp
     testbed = SimpleNamespace(engine=None, state=None, topology=SimpleNamespace(objectstores=()))
     recorder = Recorder()
     context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=lambda _text: None)
-    _result, why = runner._outcome(Begins(), context)
+    _result, why = experiment_run._outcome(Begins(), context)
     assert why == (
         f"{OWN_ERROR}there is no Kafka at {gone}: no such file or folder; it was there when the run began: put it "
         "back, and run again"

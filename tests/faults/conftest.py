@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from testbed.faults import Faults, disks, kinds, network, processes
-from testbed.faults import faults as faults_module
+from testbed.faults import active_faults as faults_module
 from testbed.faults.catalogue import controller_failover, cpu_limit, memory_limit, quota_alter, reassignment_alter
 from tests.faults.fakes import RACKS, FakeCgroup, FakeDevices, FakeTestbed
 

@@ -11,7 +11,7 @@ from testbed.faults.network import ports_of, shapes
 from testbed.hosts import CommandResult
 from testbed.network.addresses import AddressPlan
 from testbed.owner import Owner
-from testbed.provision import serving
+from testbed.provision import kafka_nodes
 from testbed.provision import state as states
 from testbed.topology import loads
 from tests.fakes.admin import FakeAdmin
@@ -279,7 +279,7 @@ class FakeTestbed:
         self.cluster.cluster = cluster
 
     def wait_serving(self, *, timeout_s):
-        serving.wait_serving(self, timeout_s=timeout_s)
+        kafka_nodes.wait_serving(self, timeout_s=timeout_s)
         self.served += 1
 
     def reaches(self, source, address):

@@ -4,7 +4,7 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.faults import Faults, parse_fault
-from testbed.faults import faults as module
+from testbed.faults import active_faults as module
 from testbed.faults import journal as journals
 from testbed.faults.catalogue.broker_restart import BrokerRestart
 from testbed.faults.journal import FaultJournal, FaultJournalError, active
@@ -56,7 +56,7 @@ def test_it_is_on_disk_before_the_fault_is_put_in(one, faults, monkeypatch):
     monkeypatch.setattr(
         type(one.nodes["b2"]), "signal", lambda node, name: seen.append(FaultJournal("one").entries()) or None
     )
-    monkeypatch.setattr("testbed.faults.faults._LOOK_S", 0.01)
+    monkeypatch.setattr("testbed.faults.active_faults._LOOK_S", 0.01)
     monkeypatch.setattr(parse_fault("broker-kill host=b2").__class__, "deadline_s", 0.05)
     with pytest.raises(TestbedError):
         faults.add(parse_fault("broker-kill host=b2"))

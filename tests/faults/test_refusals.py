@@ -27,7 +27,7 @@ KAFKA = "Kafka runs on b1, b2 or b3"
         (THREE, "nic-rate host=b1 rate=1mbit nic=data1", "b1 has no NIC 'data1'; it has data0; did you mean data0?"),
         (THREE, "nic-down host=b1 nic=x", "b1 has no NIC 'x'; it has data0"),
         (THREE, "nic-cut hosts=b1 peers=b7", "no host 'b7'"),
-        (THREE, "nic-cut hosts=b1,b2 peers=b2,b3", "b2 cannot stand on both sides of a cut"),
+        (THREE, "nic-cut hosts=b1,b2 peers=b2,b3", "b2 cannot be in both hosts and peers"),
         (THREE, "nic-cut hosts=b1,b2,b3,load", "are all hosts of three: there is no host to cut them from"),
         (THREE, "uplink-cut rack=r1", "three has one rack: no host's traffic passes its uplink"),
         (RACKS, "uplink-cut rack=r3", "racks has no rack 'r3'; it has r1 or r2"),

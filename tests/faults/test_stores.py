@@ -9,7 +9,7 @@ import pytest
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults import Faults, parse_fault, store_errors, stores
-from testbed.faults.faults import heal_leftovers
+from testbed.faults.active_faults import heal_leftovers
 from testbed.faults.parse import as_text
 from testbed.faults.processes import pulses, start
 from testbed.hosts import CommandFailed, CommandResult, Daemon
@@ -134,7 +134,7 @@ class FakeTestbed:
 @pytest.fixture
 def up(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr("testbed.faults.faults._LOOK_S", 0.01)
+    monkeypatch.setattr("testbed.faults.active_faults._LOOK_S", 0.01)
     monkeypatch.setattr("testbed.faults.store_errors.redirect", lambda testbed, host, *, wanted: None)
     for folder in (f"{DATA_DIR}/d1/.minio.sys", "/run"):
         Path(f"{tmp_path}{folder}").mkdir(parents=True)
@@ -336,7 +336,7 @@ def test_a_topology_without_a_store_says_so(up):
 
 def test_where_nobody_knows_what_was_put_in_everything_is_put_back(up, monkeypatch):
     for other in ("settle_network", "settle_cpu", "settle_memory", "settle_stampede", "settle_process", "settle_disk"):
-        monkeypatch.setattr(f"testbed.faults.faults.{other}", lambda *_asked: None)
+        monkeypatch.setattr(f"testbed.faults.active_faults.{other}", lambda *_asked: None)
     faults = Faults(up)
     for text in (EACH[3], EACH[4], EACH[0]):
         faults.add(parse_fault(text))

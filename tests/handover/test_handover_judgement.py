@@ -89,9 +89,9 @@ def test_both_orders_of_electing_and_opening_pass_and_a_handover_before_the_uplo
 def test_a_partition_that_was_closed_in_order_is_not_recovered() -> None:
     assert verdicts(seen(partition(clean=False)))["clean"] == "fail"
     assert verdicts(seen(partition(clean=None)))["clean"] == "inconclusive"
-    assert why(seen(partition(clean=None)), "clean") == "orders-0: the new broker did not say it"
+    assert why(seen(partition(clean=None)), "clean") == "orders-0: the new broker logged nothing of it"
     two = seen(partition(clean=None), partition(1, clean=None))
-    assert why(two, "clean") == "orders-0, and 1 more: the new broker did not say it"
+    assert why(two, "clean") == "orders-0, and 1 more: the new broker logged nothing of it"
 
 
 def test_the_variant_in_which_the_old_broker_dies() -> None:

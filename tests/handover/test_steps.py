@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from results.contract.handover import STEPS
-from testbed.handover.lines import marks
+from testbed.handover.log_marks import marks
 from testbed.handover.steps import HandoverPartition, ProbeAnswers, handover, handovers, longest_gap_s
 from testbed.kafka.types import TopicPartition
 from testbed.probes.log_entries import entries

@@ -16,12 +16,12 @@ from results.contract.store import Store, StoreError
 from results.contract.tables import from_parquet
 from results.contract.untrusted import visible
 from results.criteria.judgement import UnknownExperimentError, judge
-from results.series import columns
+from results.series import series_file
 from testbed.errors import TestbedError
 from testbed.faults.parse import parse_fault
 from testbed.faults.programs import store_proxy
 from testbed.incidents.cluster_evidence import gathered
-from testbed.incidents.evidence import read_texts
+from testbed.incidents.evidence_text import read_texts
 from testbed.incidents.file_capture import captured_files
 from testbed.incidents.read import loads as load_incident
 from testbed.kafka import java_formats
@@ -156,8 +156,8 @@ def readers() -> Iterator[Reader]:
     )
     yield Reader(
         "history",
-        _file(columns.read, "history.csv"),
-        (columns.ColumnsError,),
+        _file(series_file.read, "history.csv"),
+        (series_file.SeriesFileError,),
         (
             b"commit,seconds\na,1.5\nb,2\nc,3e1\n",
             b'[{"commit": "a", "s": 1}, {"commit": "b", "s": 2}]',

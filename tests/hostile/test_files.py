@@ -20,7 +20,7 @@ from results.contract.manifest import Manifest, ManifestError
 from results.contract.schema import SAMPLES, TableError
 from results.contract.store import Store, StoreError
 from results.contract.untrusted import parse_json, read_text
-from results.series import columns
+from results.series import series_file
 from testbed.errors import TestbedError
 from testbed.reassignment.plan_file import load_plan
 from testbed.topology import loads as load_topology
@@ -341,8 +341,8 @@ def test_a_file_larger_than_its_bound_is_not_read_whole(tmp_path, monkeypatch):
         stream.truncate(2**40)
     with pytest.raises(ValueError, match="larger than 100 bytes"):
         read_text(file)
-    with pytest.raises(columns.ColumnsError, match=r"plan\.json: larger than 100 bytes"):
-        columns.read(file)
+    with pytest.raises(series_file.SeriesFileError, match=r"plan\.json: larger than 100 bytes"):
+        series_file.read(file)
     with pytest.raises(ValueError, match="not a regular file"):
         read_text(Path("/dev/zero"))
     with pytest.raises(ValueError, match="not a regular file"):

@@ -3,7 +3,7 @@
 import pytest
 
 from testbed.incidents.broker_logs import LogReport
-from testbed.incidents.evidence import EvidenceText
+from testbed.incidents.evidence_text import EvidenceText
 from testbed.kafka.types import TopicPartition
 
 T0 = TopicPartition("t-a", 0)

@@ -208,7 +208,7 @@ def test_what_the_capture_leaves_out_is_counted_and_not_named(admin):
     assert found.topics["quiet"].targets == ((1,), None)
     assert found.notes == (
         "the plan chooses log dirs for 1 partition; the replay has one on each host",
-        "1 partition of other topics moves: internal ones, or those that --topic omits",
+        "1 partition of other topics moves: internal topics, or topics that --topic omits",
         "brokers [7] did not serve; the replay stops them before the first move",
         "1 partition has no replica on a broker that served: empty in the replay",
     )
@@ -397,7 +397,7 @@ def test_settings_that_a_replay_cannot_keep_are_named():
     assert document["state"]["topics"]["a"]["configs"] == {"retention.ms": "60000"}
     assert [each.split(":")[1] for each in lost] == [
         " it is not compacted, since a compacted topic refuses the replay's records without keys",
-        " records are kept for 60000 ms, and the replay may last 135 s",
+        " brokers retain records for 60000 ms, and the replay may last 135 s",
     ]
 
 

@@ -44,7 +44,7 @@ def test_a_plan_with_a_byte_order_mark_and_other_line_ends_is_captured(run, tmp_
         (["--scale-down", "3,1"], "--scale-down: 1 has no unit"),
         (["--rates", "0.5"], "--rates is for a smaller cluster; give --scale-down, too"),
         (["--measure-for", "x"], "--measure-for: x is not a number with a unit"),
-        (["--measure-for", "0s"], "--measure-for 0s: nothing grows in no time"),
+        (["--measure-for", "0s"], "--measure-for 0s: expected more than 0s"),
         (["--nic", "400"], "--nic: 400 has no unit"),
         (["--nic", "0mbit"], "0bit is too slow; allowed: 8kbit to 100gbit"),
         (["--kafka", "2.4.0"], "2.4.0 is too old; allowed: 3.9.0"),

@@ -7,7 +7,7 @@ from testbed.incidents.broker_logs import LogReport
 from testbed.incidents.capture import capture
 from testbed.incidents.captured_file import INCIDENT
 from testbed.incidents.captured_release import LINE_OF_LEVEL, replayed_release
-from testbed.incidents.evidence import EvidenceText
+from testbed.incidents.evidence_text import EvidenceText
 from testbed.incidents.read import load
 from testbed.incidents.scale_down import scale_down
 from testbed.kafka.errors import KafkaError

@@ -1,15 +1,23 @@
 """`testbed replay`, as far as it needs no engine."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from results.contract.store import RunData
+from results.criteria import judge
 from results.criteria.findings import finding
+from results.criteria.step_measures import UNREAD
 from testbed.cli.main import main
-from testbed.incidents.replay import ReplayResult
+from testbed.errors import TestbedError
+from testbed.incidents import replay as replay_module
+from testbed.incidents.replay import IncidentScenario, ReplayResult
+from testbed.probes.recorder import Recorder
 from tests.incidents.files import SMALL
 from tests.provision.states import make
+from tests.results.synthetic import synthetic_run
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +94,45 @@ def test_a_testbed_with_a_host_that_a_killed_command_was_adding_is_named(capsys,
     monkeypatch.setattr("testbed.provision.testbed.Testbed.attach", lambda _name: testbed)
     assert main(["replay", "move-before-quota", "--on", "one"]) == 70
     assert "testbed one has b9, which a killed command was adding or removing: `testbed" in capsys.readouterr().err
+
+
+def test_a_replay_that_ends_early_leaves_an_inconclusive_run_and_its_reason(capsys, monkeypatch, tmp_path):
+    """It ended in a traceback, and the command named neither the run nor the reason."""
+    run, why = synthetic_run(), "preload: nothing came for 60 s"
+
+    def run_on(_testbed, experiment, _settings, _profile, run_id, store, _progress):
+        made = replace(run.manifest, run_id=run_id, experiment=experiment.name, move=None, failure=why)
+        judgement = judge(made, run.samples, run.events)
+        made = replace(made, verdict=judgement.verdict)
+        store.commit(RunData(made, run.samples, run.events, list(judgement.criteria)))
+        return judgement
+
+    monkeypatch.setattr(replay_module, "_testbed", lambda *_: None)
+    monkeypatch.setattr(replay_module, "run_on", run_on)
+    assert main(["replay", "move-before-quota", "--store", str(tmp_path / "store")]) == 2
+    shown = capsys.readouterr().out
+    assert why in shown and "INCONCLUSIVE  incident-move-before-quota  broken" in shown
+    assert "not as the file expects: could not be judged: " in shown
+
+
+def test_records_that_cannot_be_read_back_lose_nothing_else(monkeypatch):
+    def audit(*_args, **_named):
+        raise TestbedError("audit: 1 partition was not read to the end")
+
+    monkeypatch.setattr(replay_module, "audit", audit)
+    monkeypatch.setattr(replay_module, "reader", lambda *_: None)
+    recorder, testbed = Recorder(), SimpleNamespace(driver_bootstrap=["b1:9096"])
+    scenario = SimpleNamespace(
+        _written=None,
+        _fills=["some"],
+        _testbed=testbed,
+        _admin=None,
+        _recorder=recorder,
+        _context=SimpleNamespace(progress=lambda _text: None),
+    )
+    assert IncidentScenario.read_back(scenario) is None
+    [event] = recorder.events()
+    assert (event.kind, event.detail) == (UNREAD, {"why": "audit: 1 partition was not read to the end"})
 
 
 def test_several_replays_have_a_table_of_what_failed_how_often(capsys, monkeypatch, tmp_path):

@@ -7,6 +7,7 @@ from results.contract.schema import Sample
 from results.criteria import judge
 from results.criteria.expectations import EXPECTATIONS
 from results.criteria.incident import deviation
+from results.criteria.step_measures import UNREAD
 from testbed.incidents.forms import CONTEXT
 from tests.incidents.files import small
 from tests.incidents.runs import CLEAN, at, event, machine, manifest, nics, replayed, tables
@@ -225,6 +226,14 @@ def test_what_events_show(text, events, expected):
 )
 def test_records(records, expected):
     assert verdict("records_intact", replayed(records=records)) == expected
+
+
+def test_records_that_were_not_read_back_are_left_open_with_the_reason():
+    """A replay whose records could not be read back was lost whole, with all that it showed."""
+    why = "audit: 1 partition was not read to the end"
+    for events, said in (([], ""), ([event(29, UNREAD, "records", why=why)], f": {why}")):
+        found = expectation("records_intact").judge(replayed(events=events), at(0))
+        assert (found.verdict, found.why) == ("inconclusive", f"the records were not read back{said}")
 
 
 def test_produce_latency_counts_from_the_entry_to_the_end_of_the_replay():

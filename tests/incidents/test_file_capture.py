@@ -16,7 +16,7 @@ from testbed.errors import UsageError
 from testbed.incidents.capture import BrokerOutage
 from testbed.incidents.captured_file import INCIDENT, TOPOLOGY, incident_document
 from testbed.incidents.cluster_evidence import gathered
-from testbed.incidents.evidence import EvidenceError, EvidenceText, decoded, read_texts
+from testbed.incidents.evidence_text import EvidenceError, EvidenceText, decoded, read_texts
 from testbed.incidents.file_capture import ASSUMED_BYTES, captured_files
 from testbed.incidents.read import load
 from testbed.incidents.scale_down import scale_down
@@ -99,9 +99,9 @@ def test_the_files_of_a_cluster_with_zookeeper():
     assert found.throttle_bytes_per_s == 5_000_000
     assert found.outages == (BrokerOutage(14, 4.9, 34.9),)
     assert found.notes[:3] == (
-        "the racks of 3 brokers are not in these files, and one rack is assumed: kafka-broker-api-versions would tell",
+        "the racks of 3 brokers are not in these files, and one rack is assumed: kafka-broker-api-versions shows it",
         "the sizes of 2 partitions are not in these files, and 100 MB each are assumed: kafka-log-dirs --describe "
-        "would tell",
+        "shows it",
         "when --verify ran, the moves were: 1 complete, 1 replaced, 1 running",
     )
 
@@ -127,10 +127,10 @@ def test_what_is_not_known_is_a_note_with_the_tool():
     found = capture(TOPICS + ROWS, plan(("t", 0, [3, 2]))).cluster
     assert found.throttle_bytes_per_s is None and found.outages == ()
     assert [note.rpartition(": ")[2] for note in found.notes] == [
-        "kafka-broker-api-versions would tell",
-        "kafka-configs --describe would tell",
-        "kafka-log-dirs --describe would tell",
-        "a capture with --bootstrap, or the brokers' metric BytesInPerSec, would tell",
+        "kafka-broker-api-versions shows it",
+        "kafka-configs --describe shows it",
+        "kafka-log-dirs --describe shows it",
+        "a capture with --bootstrap, or the brokers' metric BytesInPerSec, shows it",
     ]
     _document, lost = incident_document("x", found, 10**8)
     assert "load" not in _document and any(ENDS in each for each in lost)
@@ -293,7 +293,7 @@ def test_topics_are_chosen_as_in_a_capture():
     )
     assert refused(*files, topics=["clicks"]).startswith("what moves is not captured: orders; name a topic that moves")
     found = capture(*files, plan(("__consumer_offsets", 0, [1]))).cluster
-    assert "1 partition of other topics moves: internal ones, or those that --topic omits" in found.notes
+    assert "1 partition of other topics moves: internal topics, or topics that --topic omits" in found.notes
 
 
 def test_settings_and_rates_that_are_none_are_left_out_with_a_remark():

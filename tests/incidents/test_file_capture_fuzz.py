@@ -11,7 +11,7 @@ from testbed.cli.main import main
 from testbed.errors import UsageError
 from testbed.incidents.captured_file import incident_document, write_capture
 from testbed.incidents.cluster_evidence import gathered
-from testbed.incidents.evidence import EvidenceText, decoded
+from testbed.incidents.evidence_text import EvidenceText, decoded
 from testbed.incidents.file_capture import captured_files
 from testbed.incidents.scale_down import scale_down
 

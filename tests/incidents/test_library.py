@@ -1,14 +1,21 @@
 """The library as a suite: each ready incident is an experiment whose fixed variant must pass."""
 
+from contextlib import ExitStack
+from types import SimpleNamespace
+
 import pytest
 
 from testbed.errors import UsageError
+from testbed.experiments.run_topology import heap_bytes
+from testbed.incidents import replay
 from testbed.incidents.library import PREFIX, find_experiment_or_incident
-from testbed.incidents.read import READY, find, ready_incidents
+from testbed.incidents.read import READY, find, loads, ready_incidents
+from testbed.incidents.replay import ReplayRequest, as_experiment, most_replicas
 from testbed.runner.qualification_plan import plan
 from testbed.runner.qualification_scope import QualificationScope
 from testbed.runner.variant import Variant, of_case, resolve
 from testbed.suites.suite import find_suite
+from tests.incidents.files import SMALL, small
 
 
 def test_the_suite_has_every_ready_incident_on_its_own_topology():
@@ -38,6 +45,25 @@ def test_the_release_and_the_defects_that_the_fixed_variant_names_are_played(mon
         resolved = resolve(Variant("older", f"{PREFIX}older", kafka=kafka))
         assert {host.kafka_version for host in resolved.topology.brokers} == {release}
         assert set(resolved.defects) == {"b1", "b2", "b3"}
+
+
+def test_the_heap_follows_from_the_partitions_of_the_incident(monkeypatch):
+    """An incident with thousands of partitions, as after a capture, was replayed in 512 MiB."""
+    text = SMALL.replace("partitions: 4,", "partitions: 500,").replace("partitions: 2,", "partitions: 300,")
+    few, many = small().broken, loads(text).broken
+    assert [most_replicas(each) for each in (few, many)] == [6, 800]
+    made = []
+
+    def up(topology, **_options):
+        made.append(topology)
+        return SimpleNamespace(down=lambda: None)
+
+    monkeypatch.setattr(replay.Testbed, "up", up)
+    monkeypatch.setattr(replay, "fingerprint", lambda: {"memory_bytes": 8 << 30})
+    for incident in (few, many):
+        with ExitStack() as stack:
+            replay._testbed(ReplayRequest(incident), as_experiment(incident, 0), "run-123456", stack, print)
+    assert [{host.jvm.heap_bytes for host in topology.brokers} for topology in made] == [{None}, {heap_bytes(800)}]
 
 
 def test_a_qualification_plays_it():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from testbed.incidents.broker_logs import LogReport
-from testbed.incidents.evidence import EvidenceText
+from testbed.incidents.evidence_text import EvidenceText
 from testbed.incidents.log_layouts import kafka_line
 
 ISR = "[Partition orders-0 broker=1] Shrinking ISR from 1,2 to 1. Leader: (highWatermark: 5, endOffset: 6)."

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from testbed.incidents.evidence import EvidenceText, SourceLine, json_blocks
+from testbed.incidents.evidence_text import EvidenceText, SourceLine, json_blocks
 from testbed.incidents.reassignment_output import ReassignmentReport
 from testbed.incidents.tool_output import LogDirReport, broker_racks, described_topics, entity_configs
 from testbed.kafka.types import ConfigResource, TopicPartition

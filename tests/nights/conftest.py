@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from results.nights.incremental import DAY_US, SeriesRuns
+from results.nights.judged_runs import DAY_US, SeriesRuns
 from results.series.block import Block
 from results.series.noise_estimation import LearnedNoise, learn
 from tests.nights.made import BEGIN, about_of

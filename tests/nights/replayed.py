@@ -19,8 +19,8 @@ from results.contract.archive import import_runs
 from results.contract.canaries import canaries
 from results.contract.store import Store
 from results.nights.bucket import judge_bucket, learn_from, micros
-from results.nights.incremental import night_of
 from results.nights.ingest import rows_of
+from results.nights.judged_runs import night_of
 from results.nights.night import Night, SeriesInfo
 from results.nights.scenarios import scenarios
 from results.nights.values import FAILED, VALUES

@@ -7,7 +7,7 @@ import numpy as np
 
 from results.nights import night
 from results.nights.bucket import iso, micros
-from results.nights.incremental import DAY_US, night_of
+from results.nights.judged_runs import DAY_US, night_of
 from results.nights.state import NEVER, SeriesState, SeriesVerdict
 from results.series.decision import LevelChange
 from results.series.history import History, ReportedChange

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from results.nights.bucket import iso, judge_bucket, learn_from, micros, moved
-from results.nights.incremental import DAY_US
+from results.nights.judged_runs import DAY_US
 from results.nights.state import NEVER, SeriesState
 from results.nights.values import FAILED
 from results.series.history import Acknowledgement

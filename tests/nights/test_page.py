@@ -124,6 +124,14 @@ def test_series_stand_beside_their_runs(night):
     assert (second["ids"], second["series"][0]["values"]) == ([], [])
 
 
+def test_a_chart_has_the_unit_in_which_the_summary_gives_the_same_values(night):
+    _, data, text = page(night)
+    series = data["scenarios"][0]["series"][0]
+    [drawn] = [change for change in series["changes"] if change["tonight"]]
+    assert series["unit"]
+    assert f"{drawn['before']:g} → {drawn['after']:g} {series['unit']}" in text
+
+
 def test_levels_are_medians_between_changes():
     assert levels([1, 2, 3, 10, None, 12], [3]) == [(0, 2, 2), (3, 5, 11)]
     assert levels([1.0], [0]) == [(0, 0, 1.0)]

@@ -43,7 +43,7 @@ class TestListed:
         assert (each.verdict, [line.judged for line in each.lines]) == ("OK", [True, False])
         told = render.lines([each])
         assert told[0].endswith("1 series, 1 listed, Kafka 4.3.1")
-        assert told[1].strip() == "listed: produce-p99 [p] NOISY, a change of 52% would be missed as often as not"
+        assert told[1].strip() == "listed: produce-p99 [p] NOISY, a change of 52% would be missed in half of all cases"
         document = render.as_json("", [each], (), 0)["scenarios"][0]["series"]
         assert [(one["policy"], one["detectable"]) for one in document] == [("judged", None), ("listed", 0.52)]
 
@@ -258,7 +258,7 @@ def test_policies_are_kept_in_the_store(tmp_path):
         said.without_mutes(["other"])
     wrong = {"version": 1, "floors": [], "mutes": [{**asdict(mute()), "reason": 3}]}
     store.files.put(policies.POLICIES, json.dumps(wrong).encode())
-    with pytest.raises(StoreError, match="no mutes and floors"):
+    with pytest.raises(StoreError, match="not the file of mutes and floors"):
         policies.load(store)
     store.files.put(policies.POLICIES, json.dumps({"version": 2}).encode())
     with pytest.raises(StoreError, match="policies of version 2"):

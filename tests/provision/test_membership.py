@@ -11,7 +11,7 @@ from testbed.errors import KafkaStuck, TestbedError, UsageError
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import shaped_devices, wire, wire_host
 from testbed.owner import Owner
-from testbed.provision import membership, serving
+from testbed.provision import kafka_nodes, membership
 from testbed.provision import state as states
 from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import why_not_whole
@@ -180,7 +180,7 @@ class Cluster:
         monkeypatch.setattr(membership, "_remove_container", lambda _testbed, name: self.done.append(f"{name} removed"))
         monkeypatch.setattr(membership, "_require_drained", lambda *_: None)
         monkeypatch.setattr(membership, "require_machine", lambda _topology: None)
-        monkeypatch.setattr(serving, "silent", lambda _testbed, _nodes: ["b3: not registered, or fenced"])
+        monkeypatch.setattr(kafka_nodes, "silent", lambda _testbed, _nodes: ["b3: not registered, or fenced"])
         self.software = SimpleNamespace(kafka=lambda _version: SimpleNamespace(start_s=0.0))
         self._stopping = stopping
 
@@ -276,7 +276,7 @@ def test_hosts_that_a_run_has_not_put_back_are_named_once_it_is_dead(tmp_path, m
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     on = Cluster(monkeypatch)
     note_own_hosts(on)
-    monkeypatch.setattr(serving, "silent", lambda _testbed, _nodes: [])
+    monkeypatch.setattr(kafka_nodes, "silent", lambda _testbed, _nodes: [])
     add_host(on, joining(S3, "b3", "b2"), print, print)
     assert states.load("one").half_changed == ""
     dead = dict.fromkeys(on.state.own_hosts, "1@1@another boot")

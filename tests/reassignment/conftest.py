@@ -9,6 +9,7 @@ from fakes.admin import FakeAdmin
 
 from testbed.kafka.types import TopicPartition
 from testbed.throttle.journal import JournalFolder
+from tests.reassignment.throttled_cluster import WithDefault, throttled_cluster
 
 
 @pytest.fixture
@@ -19,3 +20,8 @@ def journals(tmp_path: Path) -> JournalFolder:
 @pytest.fixture
 def admin() -> FakeAdmin:
     return FakeAdmin({TopicPartition("t", p): (1,) for p in range(3)} | {TopicPartition("control", 0): (1,)})
+
+
+@pytest.fixture
+def throttled() -> WithDefault:
+    return throttled_cluster()

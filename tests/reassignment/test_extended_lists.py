@@ -4,9 +4,9 @@ import pytest
 from fakes.admin import FakeAdmin
 
 from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.execution import Execution
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder
-from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.plan import Plan
 from testbed.throttle.configs import (
     FOLLOWER_REPLICAS,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from results.contract.live import LiveAudit, LiveLoad, LoadProcess
+from results.contract.live_load import LiveAudit, LiveLoad, LoadProcess
 from results.contract.logs import HostLog
 from results.contract.manifest import Expected, Fetchers, Flow, NicMeasurement, new_run_id
 from results.contract.schema import Event, Sample, events_table, samples_table

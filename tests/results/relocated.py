@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from results.contract.live import LiveAudit, LiveLoad, LoadProcess
+from results.contract.live_load import LiveAudit, LiveLoad, LoadProcess
 from results.contract.logs import HostLog
 from results.contract.manifest import Differences, Done, Facts, NicMeasurement, Records, new_run_id
 from results.contract.relocation import ColdRead, Relocation, Sent

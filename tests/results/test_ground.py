@@ -11,7 +11,7 @@ from results.contract.schema import Sample, events_table, samples_table
 from results.criteria.catalogue.logs_clean import SLOW_EVENT
 from results.criteria.cluster_measures import ShrinkCause, measure_isr
 from results.criteria.judgement import by_machine, noisy
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from results.criteria.unfit import ALWAYS_FIT, UnfitSpan, UnfitTime
 from tests.results.judged import verdicts
 from tests.results.moves import simulate

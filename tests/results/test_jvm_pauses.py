@@ -9,7 +9,7 @@ import pytest
 from results.contract.handover import HandoverRecord, PartitionHandover
 from results.contract.schema import Sample, samples_table
 from results.criteria import judge
-from results.criteria.series import Series
+from results.criteria.sample_series import Series
 from results.criteria.standstill import highest_share
 from tests.results.judged import verdicts
 from tests.results.synthetic import us
@@ -71,7 +71,7 @@ CONSTANT = {"paused": lambda t: 0.3 * t, "full": lambda t: t // 2 + 3}
             "Kafka keeps more and more, 66 MB to ",
         ),
         (CONSTANT, 0.2, "other machines took 2"),
-        (CONSTANT, 0.0, "the readings do not tell the cause"),
+        (CONSTANT, 0.0, "the readings do not show the cause"),
     ],
     ids=["settings", "Kafka", "the machine", "unknown"],
 )

@@ -7,7 +7,7 @@ import pytest
 from results.contract.schema import Event, events_table, samples_table
 from results.criteria.catalogue.steps_as_planned import judge_steps_taken
 from results.criteria.planned_steps import PLANNED, measure_steps_taken
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from testbed.reassignment.batching.step import PartitionView, steps_to_target
 
 KIP = [(0, 1, 2, 3, 4), (5, 0, 1, 2, 3, 4), (5, 6, 2, 3, 4), (5, 6, 7, 8, 4), (5, 6, 7, 8, 9)]

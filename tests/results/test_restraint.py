@@ -74,7 +74,7 @@ def test_a_run_of_before_these_readings_has_no_finding(make_run):
         ),
         (
             {"jvm_cpus": lambda t: 1 if 20 <= t < 30 else 2},
-            "b2: its process might use 1 of 2 CPUs for a time: somebody changed its CPU set",
+            "b2: its process might use 1 of 2 CPUs for a time: another program changed its CPU set",
         ),
         (
             {"disk_free_bytes": lambda t: 4096 if t >= 20 else 9e9},

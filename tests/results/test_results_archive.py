@@ -18,7 +18,7 @@ from results.contract.canaries import canaries, put_canaries
 from results.contract.maintenance import compact, set_aside
 from results.contract.store import Store, StoreError
 from results.nights.retention import RetentionRule, retain
-from tests.dying import killed_at
+from tests.killed_process import killed_at
 from tests.results.many import contents, filled, some_runs
 
 

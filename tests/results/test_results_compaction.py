@@ -22,7 +22,7 @@ from results.contract.maintenance import POLL_S, compact, locked
 from results.contract.schema import SAMPLES
 from results.contract.store import Store, StoreError
 from results.contract.tables import same
-from tests.dying import killed_at
+from tests.killed_process import killed_at
 from tests.results.many import contents, filled, local, objects, some_runs
 
 NOW = timedelta(0)
@@ -320,7 +320,7 @@ def test_a_packed_run_is_not_written_again(tmp_path, data):
 
 def test_one_at_a_time(tmp_path, data):
     store = filled(Store.open(tmp_path), some_runs(data, 2))
-    with store.files.lock(), pytest.raises(StoreError, match="is being compacted, thinned out or imported to"):
+    with store.files.lock(), pytest.raises(StoreError, match="another command compacts"):
         compact(store)
     compact(store)
 
@@ -346,7 +346,7 @@ def test_who_waits_has_the_lock_as_soon_as_it_is_free(tmp_path, make, monkeypatc
 
 def test_who_waits_in_vain_is_told(tmp_path):
     store, begun = Store.open(tmp_path), time.monotonic()
-    in_vain = pytest.raises(StoreError, match="is being compacted, thinned out or imported to")
+    in_vain = pytest.raises(StoreError, match="another command compacts")
     with store.files.lock(), in_vain, locked(store, timedelta(seconds=0.2)):
         pass
     assert 0.2 <= time.monotonic() - begun < 5

@@ -57,7 +57,7 @@ def test_a_gap_may_hide_a_burst(make_run):
     judgement = make_run(gap=("b2", 30.0, 35.0)).judged()
     assert judgement.verdict == "inconclusive"
     window = named(judgement, "throttled-window")[0]
-    assert (window.verdict, window.why) == ("inconclusive", "no sample for 6.0 s: a burst may hide in it")
+    assert (window.verdict, window.why) == ("inconclusive", "no sample for 6.0 s: the run would not show a burst in it")
     assert "was not polled for 5.6 s" in named(judgement, "quota-in-force")[1].why
 
 

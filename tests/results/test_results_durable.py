@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from results.contract import durable
-from tests.dying import ROOT, killed_at
+from tests.killed_process import ROOT, killed_at
 
 WRITER = """
 from results.contract import durable

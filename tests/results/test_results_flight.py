@@ -4,7 +4,7 @@ import pytest
 
 from results.contract.schema import Sample, samples_table
 from results.criteria import judge
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from results.report.charts import HEIGHT, LEFT, WIDTH, flights
 from results.report.render import render
 from tests.results.moves import simulate

@@ -100,6 +100,7 @@ def test_the_measures_that_are_compared():
     assert found["time-vs-log-size"] == pytest.approx(TIERED.seconds / (300e6 / PAYLOAD))
     assert found["inter-broker-bytes"] == pytest.approx(TIERED.copied / 1e6, rel=0.01)
     assert found["longest-ack"] == 900.0
+    assert found["busy-cores"] == pytest.approx(TIERED.busy * manifest.machine.cores)
     assert found["store-requests"] >= 20
     unknown = values_of(*_judged(Told(counted=False, done=False)))
     assert not {"store-requests", "time-vs-log-size"} & set(unknown)

@@ -14,8 +14,8 @@ from results.criteria import judge
 from results.criteria.catalogue.broker_rate_agrees import _kafka, paired, sensor_tolerance
 from results.criteria.model import raced, written_unseen
 from results.criteria.quantities import US
+from results.criteria.sample_series import Series
 from results.criteria.sensor import predicted
-from results.criteria.series import Series
 from tools.fetching import LEAKS, MIB, Fetching
 
 RATE_CRITERIA = ("steady-mean", "broker-rate-agrees", "throttled-window", "long-window-bound")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from results.contract.document import decode, encode
-from results.contract.live import LiveAudit, LiveDeliveries, LiveLoad
+from results.contract.live_load import LiveAudit, LiveDeliveries, LiveLoad
 from results.criteria import judge
 from results.criteria.catalogue.live_records import judge_live_records
 from tests.results.relocated import STREAMS, relocated

@@ -11,7 +11,7 @@ from results.criteria import load_conservation
 from results.criteria.catalogue.nic_conservation import CRITERION, judge_loaded
 from results.criteria.load_conservation import measure_loaded_nics
 from results.criteria.run_view import RunView
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from tests.results.moves import simulate
 from tests.results.scenes import two_node
 from tests.results.synthetic import us

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from results.compare.compared_measures import values_of
-from results.contract.live import LiveLoad
+from results.contract.live_load import LiveLoad
 from results.contract.manifest import Expected, Manifest, NicMeasurement
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
@@ -18,7 +18,7 @@ from results.criteria.catalogue.rate_after_throttle_change import judge_settled
 from results.criteria.catalogue.throttled_window import judge_windows
 from results.criteria.host_rates import ByteWindow
 from results.criteria.model import bound_of, estimate
-from results.criteria.series import RunSeries, by_partition
+from results.criteria.sample_series import RunSeries, by_partition
 from results.report.page import _figures, figures
 from tests.results.judged import named, verdicts
 from tests.results.moves import simulate

@@ -12,8 +12,8 @@ from results.contract.aliases import VALUES_COLUMNS
 from results.contract.maintenance import set_aside
 from results.contract.store import Store, StoreError
 from results.nights import state, values_table
-from results.nights.incremental import night_of
 from results.nights.ingest import ingest
+from results.nights.judged_runs import night_of
 from results.nights.night import judged, night
 from results.nights.recent_values import recent_values
 from results.nights.scenarios import scenarios, worst

@@ -10,7 +10,7 @@ from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
 from results.criteria.catalogue.clients_protected import allowed_share, busy_s, response_s, rest_s
 from results.criteria.protection_measures import measure_protection
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from tests.results.moves import simulate
 from tests.results.scenes import one_to_two, two_node
 from tests.results.synthetic import MIB, us

@@ -16,7 +16,7 @@ from results.criteria.judgement import skipped
 from results.criteria.quantities import size
 from results.criteria.relocation_measures import copied_bytes, formula
 from results.report import render
-from results.report.relocation import answer
+from results.report.relocation import answer, article, bars
 from tests.results.relocated import COLD, PAYLOAD, STREAMS, TIERED, F, Told, progress, relocated, samples
 from tests.results.synthetic import us
 
@@ -526,6 +526,28 @@ def test_the_report_says_what_storage_it_was_and_never_calls_tiered_automq():
         assert words in page
         assert ("AutoMQ" in page) == (told is STREAMS)
         assert "log size ÷ NIC" in page
+
+
+@pytest.mark.parametrize("told", [Told(), TIERED], ids=["disk", "tiered"])
+def test_each_bar_is_as_long_as_the_seconds_that_the_table_gives(told):
+    manifest, samples, events = relocated(told=told)
+    measures = judge(manifest, samples, events).measures
+    drawn, table = bars(manifest, manifest.relocation, measures), dict(article(manifest, manifest.relocation, measures))
+    named = {"observed": "Seconds", "formula": "Log size ÷ NIC", "local": "What lay on disk ÷ NIC"}
+    longest = max(drawn, key=lambda bar: bar.width)
+    for bar in drawn:
+        assert bar.text == table[named[bar.kind]]
+        seconds, most = (float(text.removesuffix(" s")) for text in (bar.text, longest.text))
+        assert bar.width / longest.width == pytest.approx(seconds / most, abs=0.02)
+
+
+def test_the_report_has_the_cores_that_the_move_took():
+    """The price of a move in an object store is CPU as well, and no row had it."""
+    manifest, samples, events = relocated(told=TIERED)
+    measures = judge(manifest, samples, events).measures
+    cores = manifest.machine.cores
+    found = dict(article(manifest, manifest.relocation, measures))["Cores busy during the move"]
+    assert found == f"{TIERED.busy * cores:.1f} of {cores}"
 
 
 def test_the_answer_names_what_failed_before_what_was_not_judged():

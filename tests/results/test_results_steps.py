@@ -14,6 +14,7 @@ from results.contract.steps import RequiredState, State
 from results.criteria import judge
 from results.criteria.judgement import noisy, rates_failed
 from results.report import render
+from testbed.topology.jvm import OWN
 from tests.results.stepped import DONE, LOGGED, MOVING, ORIGINAL, POLLED, STEP, TOPIC, VARIANTS, log, stepped, told
 from tests.results.synthetic import us
 
@@ -250,15 +251,23 @@ def test_the_report_tells_steps_criteria_and_states(variant):
     assert "http" not in page.replace("http-equiv", "")
 
 
-def test_the_report_says_which_jvm_a_host_declares():
-    """Only the page of a throttled move said it."""
+def test_the_report_says_which_jvm_each_host_has():
+    """Only the page of a throttled move said it, and no page said it of a host that declares none."""
     manifest, samples, events = stepped()
-    declared = {"hosts": {"b1": {"kafka": {"jvm": {"heap": "1280MiB", "gc": "g1", "flags": ["-Da=<b>"]}}}, "b2": {}}}
-    manifest = replace(manifest, topology=replace(manifest.topology, document=declared))
+    hosts = {
+        "b1": {"kafka": {"jvm": {"heap": "1280MiB", "gc": "g1", "flags": ["-Da=<b>"]}}},
+        "b2": {"kafka": {"jvm": {"gc": "zgc"}}},
+        "b3": {"kafka": {}},
+        "b4": {"kafka": {}},
+        "s1": {},
+    }
+    manifest = replace(manifest, topology=replace(manifest.topology, document={"hosts": hosts}))
     judgement = judge(manifest, samples, events)
     page = render(manifest, samples, events, judgement.criteria, judgement.measures)
     assert "<dt>JVM of b1</dt><dd>heap 1280MiB, gc g1, -Da=&lt;b&gt;</dd>" in page
-    assert "JVM of b2" not in page
+    assert "<dt>JVM of b2</dt><dd>heap 256MiB to 512MiB, gc zgc</dd>" in page
+    assert f"<dt>JVM of b3, b4</dt><dd>{OWN.in_force}</dd>" in page
+    assert "s1</dt><dd>heap" not in page
 
 
 def test_a_run_without_a_step_taken_has_no_picture():

@@ -13,7 +13,7 @@ from results.contract.files import LocalFiles
 from results.contract.manifest import new_run_id
 from results.contract.schema import EVENTS, SAMPLES
 from results.contract.store import RunData, Store, StoreError
-from tests.dying import ROOT, killed_at
+from tests.killed_process import ROOT, killed_at
 from tests.results.many import local, objects
 
 

@@ -7,7 +7,7 @@ from results.contract.manifest import Flow
 from results.contract.schema import EVENTS, Sample, samples_table
 from results.criteria.model import window_bound
 from results.criteria.quantities import US
-from results.criteria.series import RunSeries, Series
+from results.criteria.sample_series import RunSeries, Series
 from results.criteria.windows import growth, longest_gap_s, trailing_mean_max, windows, windows_within
 
 MIB = 1 << 20

@@ -8,7 +8,7 @@ import pytest
 from results.contract.schema import Sample, events_table, samples_table
 from results.criteria import judge
 from results.criteria.judgement import noisy
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 from results.criteria.unfit import ALWAYS_FIT, UnfitSpan, UnfitTime, mostly_unfit, unfit_time
 from tests.results.judged import named
 from tests.results.synthetic import us

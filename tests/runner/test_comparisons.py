@@ -60,6 +60,18 @@ def test_a_comparison_by_size_from_before_it_gave_the_partitions_has_a_command(d
     )
 
 
+def test_a_comparison_with_the_measures_of_an_earlier_version_can_be_resumed(doors, monkeypatch):
+    """It was refused as another campaign, and its page could not be written: no comparison had these measures."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    comparison = named_comparisons()["s3-compare"]
+    assert "produce-gap" in comparison.measures
+    earlier = tuple(name for name in comparison.measures if name != "produce-gap")
+    variants = comparison.variants([], "ci", None, None)
+    before = new_campaign(COMMAND, variants, 1, 1, measure_names=earlier)
+    assert before.differences(new_campaign(COMMAND, variants, 1, 1, measure_names=comparison.measures)) == []
+    assert command(before).startswith("testbed run s3-compare --set storage=disk,tiered --set partitions=1,100 ")
+
+
 def test_the_modes_are_run_interleaved_as_often_as_asked(doors, capsys):
     assert main(["run", "batching-compare", "--repeats", "2"]) == 0
     [executor] = doors.executors

@@ -174,7 +174,7 @@ def test_a_folder_is_the_build_that_is_in_it_when_the_campaign_begins(doors, tre
     (tree / "version").write_text("4.4.0+ba9876543210")
     assert main(["compare", "--resume", known()[0]]) == 0
     assert main([*words, "--resume", known()[0]]) == 64
-    assert "variants with other settings: kafka kafka" in capsys.readouterr().err
+    assert "kafka: 4.4.0+0123456789ab there, 4.4.0+ba9876543210 here, of kafka kafka" in capsys.readouterr().err
 
 
 def test_what_a_topology_names_by_a_path_is_the_build_of_the_campaigns_beginning(doors, tmp_path, monkeypatch, capsys):

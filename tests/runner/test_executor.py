@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 from types import SimpleNamespace
 
+import pyarrow.parquet as pq
 import pytest
 
 from results.contract.canaries import canaries
@@ -14,8 +15,9 @@ from testbed.errors import KafkaStuck, TestbedError
 from testbed.paths import data_dir
 from testbed.provision.containers import EngineGone
 from testbed.runner import executor as module
-from testbed.runner.executor import STACKS, TestbedExecutor, TimeLimitError, measured
+from testbed.runner.executor import TestbedExecutor, measured
 from testbed.runner.journal import RunBegun, RunDone
+from testbed.runner.time_limit import STACKS, TimeLimitError
 from testbed.wait import WaitTimeout
 from tests.results.synthetic import synthetic_run
 from tests.results.test_unfit import machine
@@ -105,7 +107,7 @@ def test_a_full_disk_that_takes_no_evidence_hides_no_reason(slots, monkeypatch):
     made, _store = slots
     [variant] = campaign("A").variants
     monkeypatch.setattr(module, "run_on", fail)
-    monkeypatch.setattr(module.pq, "write_table", full)
+    monkeypatch.setattr(pq, "write_table", full)
     made.canary(variant)
     with pytest.raises(TestbedError, match="run-1 is not committed"):
         made.run(variant, RunBegun(0, "run-1"))
@@ -210,7 +212,7 @@ def test_a_run_whose_time_limit_ended_the_command_had_no_end(slots):
     stacks.write_text("")  # as a kill leaves it
     assert made.committed(RunBegun(0, "run-1")) is None
     stacks.write_text("Thread 0x1\n")
-    with pytest.raises(KafkaStuck, match=f"run-1 was not done at its time limit, .* is in {stacks}"):
+    with pytest.raises(KafkaStuck, match=f"run-1 was not done at its time limit, .*; {stacks} has "):
         made.committed(RunBegun(0, "run-1"))
 
 

@@ -185,7 +185,16 @@ def test_what_sets_two_campaigns_apart_is_said_in_short_lines():
     assert there.differences(replace(there, repeats=4)) == ["repeats: 3 there, 4 here"]
     assert there.differences(campaign("BA")) == ["the order of the variants: A, B there, B, A here"]
     other = replace(there.variants[1], kafka="4.2.1")
-    assert there.differences(replace(there, variants=(there.variants[0], other))) == ["variants with other settings: B"]
+    assert there.differences(replace(there, variants=(there.variants[0], other))) == [
+        "kafka: the default there, 4.2.1 here, of B"
+    ]
+    set_there, set_here = (
+        tuple(replace(each, settings=("mode=batched", f"partitions={count}")) for each in there.variants)
+        for count in (10, 20)
+    )
+    assert replace(there, variants=set_there).differences(replace(there, variants=set_here)) == [
+        "settings: partitions=10 there, partitions=20 here, of A, B"
+    ]
     assert there.differences(campaign("AC")) == ["variants only there: B", "variants only here: C"]
     assert there.differences(replace(there, topology_digests=("0", "1"))) == ["the topology of a variant"]
     built = replace(there, builds={"/src/rsm": "d1"})

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from results.compare.qualification import CERTAIN
+from results.compare.scenario_judgement import CERTAIN
 from results.criteria.findings import finding
 from testbed.cli.main import main
 from testbed.errors import KafkaStuck, SoftwareError, TestbedError, UsageError
@@ -526,7 +526,7 @@ def test_a_candidate_that_never_starts_is_not_tried_for_ever(doors):
     assert len(doors.executors[1].made) == 2 * cases - made.count(False)
 
 
-STUCK = KafkaStuck("run run-1 was not done after 420 s and was stopped; where it stood is in /evidence/stacks.txt")
+STUCK = KafkaStuck("run run-1 was not done after 420 s and was stopped; /evidence/stacks.txt has its stacks")
 
 
 def test_a_candidate_that_hangs_every_time_has_regressed_and_is_not_run_again(doors, capsys, tmp_path):
@@ -538,7 +538,7 @@ def test_a_candidate_that_hangs_every_time_has_regressed_and_is_not_run_again(do
     told = json.loads(capsys.readouterr().out)
     assert (told["verdict"], told["scenarios"][0]["versions"][1]["unended"]["runs"]) == ("REGRESSED", 3)
     assert told["reasons"][0].startswith("REGRESSED kip455/example: run-complete failed in 3 of 3 runs; 4.2.1 in 0 of ")
-    assert "where it stood is in /evidence/stacks.txt" in told["reasons"][0]
+    assert "/evidence/stacks.txt has its stacks" in told["reasons"][0]
     assert ET.parse(tmp_path / "j.xml").getroot().attrib["failures"] == "1"
     assert "Do not release it as it is" in Path(told["report"]).read_text()
     assert main(["qualify", "--resume", known()[0]]) == 1
@@ -567,7 +567,7 @@ def test_a_baseline_that_hangs_keeps_no_candidate_that_passes_from_its_verdict(d
 def test_a_scenario_that_ends_with_no_version_is_no_regression_and_keeps_no_other_from_its_runs(doors, capsys):
     doors.fail = lambda label, number: STUCK if "example" in label else None
     assert main(SMALL) == 2
-    assert "run-complete failed in 1 of 1 run; 3 would tell" in capsys.readouterr().out
+    assert "run-complete failed in 1 of 1 run; 3 runs would decide" in capsys.readouterr().out
     assert len(doors.executors[0].made) == 4
 
 
@@ -616,7 +616,7 @@ def test_runs_in_pairs_whose_hang_the_machine_explains_count_for_nothing(doors, 
     ("restarts_s", "downgrade_s", "code", "told"),
     [
         (380.0, 430.0, 0, "OK "),  # a machine 2.7 times slower than the one for which the limit of 420 s was chosen
-        (425.0, 850.0, 2, "run-complete failed in 1 of 1 run; 3 would tell"),  # no version ends
+        (425.0, 850.0, 2, "run-complete failed in 1 of 1 run; 3 runs would decide"),  # no version ends
         (380.0, float("inf"), 1, "REGRESSED "),
     ],
 )

@@ -5,7 +5,7 @@ from typing import get_args
 
 from results.compare.effect import at_least
 from results.compare.judgement import ComparisonRule, Verdict
-from results.compare.qualification import CERTAIN, ENOUGH
+from results.compare.scenario_judgement import CERTAIN, ENOUGH
 from results.verdicts import EXIT
 from testbed.runner.qualification_plan import PAIRED, UNTHROTTLED, kind_of, plan
 from testbed.runner.qualification_scope import PAIRS, SPARES, SUITES, QualificationScope

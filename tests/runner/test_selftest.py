@@ -307,7 +307,7 @@ def test_a_qualification_finds_no_defect_that_could_not_be_played():
 def test_a_case_is_of_the_suite():
     with pytest.raises(UsageError, match="--by run runs none"):
         plan(SelftestRequest((LEAK,), cases=("move",)))
-    with pytest.raises(UsageError, match="--history is of --by nightly"):
+    with pytest.raises(UsageError, match="--history needs --by nightly"):
         plan(SelftestRequest((LEAK,), history=20))
     assert plan(SelftestRequest((LEAK,), "nightly", history=20))[1][0].repeats == 20
     with pytest.raises(UsageError, match="no scenario 'mov'"):

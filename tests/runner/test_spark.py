@@ -10,8 +10,8 @@ from results.contract.store import Store, StoreError
 from results.spark import session
 from results.spark.session import SparkMissing
 from testbed.errors import TestbedError
-from testbed.experiments import runner
-from testbed.experiments.runner import RunRequest
+from testbed.experiments import experiment_run
+from testbed.experiments.experiment_run import RunRequest
 from testbed.runner import campaign_run as module
 from testbed.runner import suite
 from testbed.runner.case import CaseOutcome
@@ -35,20 +35,20 @@ def no_spark(request, monkeypatch):
 def test_without_spark_no_run_begins(tmp_path, monkeypatch):
     """A campaign of hours ended with it, and no run of it was judged."""
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    monkeypatch.setattr(runner, "_testbed", lambda *_asked: pytest.fail("a testbed was made"))
+    monkeypatch.setattr(experiment_run, "_testbed", lambda *_asked: pytest.fail("a testbed was made"))
     asked, missing = campaign(store=str(tmp_path / "store")), r"this needs pyspark: pip install 'testbed\[spark\]'"
     with pytest.raises(TestbedError, match=missing):
         module.run_campaign(asked, None, asked.command, None, print)
     assert known() == []
     with pytest.raises(TestbedError, match=missing):
-        runner.run(RunRequest("kip73-two-node", store=str(tmp_path / "store"), confirm=True), print)
+        experiment_run.run(RunRequest("kip73-two-node", store=str(tmp_path / "store"), confirm=True), print)
 
 
 def test_a_run_says_where_it_is(no_spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "_testbed", lambda *_asked: None)
-    monkeypatch.setattr(runner, "run_on", lambda *_asked: SimpleNamespace(verdict="pass"))
+    monkeypatch.setattr(experiment_run, "_testbed", lambda *_asked: None)
+    monkeypatch.setattr(experiment_run, "run_on", lambda *_asked: SimpleNamespace(verdict="pass"))
     with pytest.raises(TestbedError, match=f"Spark could not judge the runs: .*\nrun .*, pass, is in {tmp_path}"):
-        runner.run(RunRequest("kip73-two-node", store=str(tmp_path), confirm=True), print)
+        experiment_run.run(RunRequest("kip73-two-node", store=str(tmp_path), confirm=True), print)
 
 
 def test_a_campaign_says_that_its_runs_are_there_and_how_they_are_judged(no_spark, tmp_path):
@@ -76,7 +76,7 @@ def test_a_run_that_another_version_recorded_may_be_judged_otherwise(monkeypatch
     recorded = SimpleNamespace(testbed="1", commit=commit)
     store = SimpleNamespace(criteria=lambda _run: [], manifest=lambda _run: SimpleNamespace(versions=recorded))
     again = SimpleNamespace(judgements={"r": SimpleNamespace(criteria=[finding])}, problems=())
-    monkeypatch.setattr(runner, "recompute", lambda *_asked: again)
-    monkeypatch.setattr(runner, "this_testbed", lambda: ("1", "here"))
-    with pytest.raises(TestbedError, match="judges otherwise") if refused else nullcontext():
-        assert runner.confirm(None, store, ["r"]) == again.judgements
+    monkeypatch.setattr(experiment_run, "recompute", lambda *_asked: again)
+    monkeypatch.setattr(experiment_run, "this_testbed", lambda: ("1", "here"))
+    with pytest.raises(TestbedError, match="Spark.s findings differ") if refused else nullcontext():
+        assert experiment_run.confirm(None, store, ["r"]) == again.judgements

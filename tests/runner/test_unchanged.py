@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from results.compare.qualification import CERTAIN, doubtful, judge_cells
+from results.compare.scenario_judgement import CERTAIN, doubtful, judge_cells
 from results.nights.values import FAILED
 from testbed.runner.campaign import default_measures
 from testbed.runner.comparison import outcome

@@ -34,7 +34,7 @@ def test_root_without_capabilities_and_without_an_engine_is_told_so(monkeypatch:
     monkeypatch.setattr(machine, "lacking_capabilities", lambda: BOTH)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert told(machine.Permissions().probe()) == (
-        "root lacks CAP_NET_ADMIN and CAP_SYS_ADMIN, needed to lay and shape the containers' NICs, "
+        "root lacks CAP_NET_ADMIN and CAP_SYS_ADMIN, needed to make and shape the containers' NICs, "
         "and may not use an engine that gives them: /s: permission denied | start this container with --privileged"
     )
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

@@ -23,7 +23,7 @@ BOTH = ("CAP_NET_ADMIN", "CAP_SYS_ADMIN")
         (Trouble.DENIED, False, "sudo usermod -aG docker $USER, and log in again; or run as root"),
         # Docker's package makes the group.
         (Trouble.ABSENT, False, "install and start the engine, then sudo usermod -aG docker $USER, and log in again;"),
-        (Trouble.DENIED, True, "run as root, whom Podman's socket belongs to"),
+        (Trouble.DENIED, True, "run as root, which owns Podman's socket"),
     ],
 )
 def test_a_user_without_root_is_told_how_to_use_the_engine(

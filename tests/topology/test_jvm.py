@@ -6,8 +6,8 @@ import pytest
 
 from testbed.provision.plan_text import describe
 from testbed.software.jvm import JVM_FLAGS, with_jvm
-from testbed.topology import TopologyError, load_document, loads
-from testbed.topology.jvm import OWN, Jvm
+from testbed.topology import Jvm, TopologyError, load_document, loads
+from testbed.topology.jvm import OWN
 
 TEXT = """
 name: heaps
@@ -38,6 +38,14 @@ def test_the_nearest_place_counts_for_each_field():
     assert "    jvm: heap 2GiB, gc g1, -XX:MaxGCPauseMillis=20" in describe(loads(TEXT)).splitlines()
 
 
+@pytest.mark.parametrize("words", ["-Xms1G -Xmx1G", "-Xmx1g", "-Xmx1024m -Xms1G", "-Xmx1073741824"])
+def test_a_heap_may_have_the_words_of_kafka_heap_opts(words):
+    """They were refused as a number without a unit. To a JVM `1G` is 1 GiB."""
+    topology = loads(TEXT.replace("heap: 2GiB", f"heap: {words}"))
+    assert topology.host("b3").jvm.heap_bytes == 1 << 30
+    assert topology == loads(TEXT.replace("heap: 2GiB", "heap: 1GiB"))
+
+
 def test_it_is_part_of_the_digest_and_absent_where_it_is_not_declared():
     topology, bare = loads(TEXT), loads(BARE)
     assert load_document(topology.to_document()) == topology
@@ -45,13 +53,26 @@ def test_it_is_part_of_the_digest_and_absent_where_it_is_not_declared():
     assert bare.digest() != topology.digest()
 
 
+def test_flags_that_set_no_size_of_the_heap_are_allowed():
+    """Those of its free part were refused, with the advice to set the heap instead."""
+    flags = ("-XX:MinHeapFreeRatio=20", "-XX:MaxHeapFreeRatio=40")
+    topology = loads(TEXT.replace("[-XX:MaxGCPauseMillis=20]", f"[{', '.join(flags)}]"))
+    assert topology.host("b3").jvm.flags == flags
+
+
 @pytest.mark.parametrize(
     ("wrong", "field", "why"),
     [
         ("heap: 1MB", "heap", "allowed: 128MiB to 1024GiB, such as 1GB"),
+        ("heap: -Xmx64m", "heap", "allowed: 128MiB to 1024GiB, such as 1GB"),
+        ("heap: -Xms256m -Xmx1G", "heap", "allowed: a size such as 1GiB, or -Xms and -Xmx with the same size"),
+        ("heap: -Xms1G", "heap", "allowed: a size such as 1GiB, or -Xms and -Xmx with the same size"),
+        ("heap: -Xmx1GiB", "heap", "allowed: a size such as 1GiB, or -Xms and -Xmx with the same size"),
+        ("heap: '-Xmx1G -XX:+UseG1GC'", "heap", "allowed: a size such as 1GiB, or -Xms and -Xmx with the same size"),
         ("gc: cms", "gc", "allowed: serial, parallel, g1 or zgc"),
         ("flags: [-Xmx1g]", "flags", "-Xmx1g is not yours to set; instead: heap"),
         ("flags: ['-XX:MaxRAMPercentage=70']", "flags", "instead: heap"),
+        ("flags: ['-XX:InitialHeapSize=1g']", "flags", "instead: heap"),
         ("flags: ['-XX:+UseG1GC']", "flags", "instead: gc"),
         ("flags: ['-javaagent:/tmp/a.jar']", "flags", "is no flag of a JVM that may be set"),
         ("flags: ['-XX:Flags=/tmp/f']", "flags", "the testbed sets it itself"),

@@ -9,7 +9,7 @@ A wait so long that the load does not keep its rate is what the criterion looks 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from results.contract.live import BEHIND_S
+from results.contract.live_load import BEHIND_S
 from results.contract.move import Move, in_sync_through
 from results.contract.network import payload_rates
 from results.contract.verdict import DIRECTIONS, Direction, Finding, Power, Verdict

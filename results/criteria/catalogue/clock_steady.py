@@ -9,7 +9,7 @@ from results.contract.verdict import Finding
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import READING_S, US
-from results.criteria.series import RunSeries
+from results.criteria.sample_series import RunSeries
 
 NAME, METRIC = "clock-steady", "clock.offset"
 JUMP_S = READING_S

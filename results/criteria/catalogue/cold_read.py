@@ -26,15 +26,16 @@ def read_bytes(asked: Relocation, cold: ColdRead, measures: MoveMeasures) -> flo
 
 def _judge(run: RunView) -> Finding:
     """Return the finding, left open where less came from there: a cache was measured."""
-    cold, share, expected = run.relocation.cold, None, f"{percent(COLD_LEAST)} or more from where cold data lies"
+    cold, share = run.relocation.cold, None
+    expected = f"{percent(COLD_LEAST)} or more from the device or the object store"
     verdict: Verdict = "inconclusive"
     read = None if cold is None else read_bytes(run.relocation, cold, run.measures)
     if cold is None or cold.consumed_bytes <= 0:
         why = "no consumer read from the beginning while data moved"
     elif cold.evicted_bytes is None:
-        why = "the page cache was not evicted before"
+        why = "the runner did not evict the page cache before the consumer read"
     elif read is None:
-        why = f"what the {cold.source} read was not counted over all of its reading"
+        why = f"the bytes that came from the {cold.source} were not counted while the consumer read"
     else:
         share, expected = read / cold.consumed_bytes, f"{percent(COLD_LEAST)} or more read from the {cold.source}"
         why = f"{size(read)} read from the {cold.source}, {size(cold.consumed_bytes)} consumed"

@@ -16,7 +16,7 @@ def judge_command(run: RunView) -> Finding:
     """Return the finding: pass when the command ended well, and within its limit if it has one."""
     ended = run.series.events_of((ENDED,))
     if not ended:
-        why = "the command was not seen to end"
+        why = "no event says that the command ended"
         return finding(NAME, "exit code 0", "inconclusive", why, observed=None, series=("events",))
     detail = ended[-1].detail
     seconds, limit_s = float(detail["seconds"]), detail["limit_s"]

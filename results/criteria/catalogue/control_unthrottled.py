@@ -123,7 +123,7 @@ def _returned(run: RunView, host: str, began_us: int) -> Finding | None:
     allowed = _allowed(move, quota, seconds)
     return finding(
         "control-unthrottled",
-        f"what moves back when the throttle was removed exceeds what {rate(quota)} allows",
+        f"what moves back after the throttle was removed exceeds what {rate(quota)} allows",
         "pass" if grown > allowed else "fail",
         f"{size(grown)} moved back in {seconds:.1f} s, in which the throttle would have allowed {size(allowed)}",
         host=host,

@@ -35,7 +35,7 @@ def _judge(run: RunView) -> Finding:
                 verdict, why = "fail", f"{times}: that is faster than the NIC"
             elif share is None or share < NIC_FULL:
                 seen = "not known" if share is None else f"used to {percent(share)}"
-                why = f"{times}; the busiest NIC was {seen}: it is not what bound, so the formula does not apply"
+                why = f"{times}; the busiest NIC was {seen}: it did not limit the move, so the formula does not apply"
             else:
                 verdict, why = "pass", f"{times}; the busiest NIC was used to {percent(share)}"
         else:

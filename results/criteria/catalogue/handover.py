@@ -64,10 +64,11 @@ def _not_closed(seen: HandoverRecord, killed_us: int) -> tuple[Verdict, str]:
     """Judge whether the old broker was killed in time, before it could close."""
     early = [each for each in seen.partitions if (us := each.at("closed")) is not None and us <= killed_us]
     if early:
-        return "inconclusive", f"{early[0]} was closed before its broker was killed: the run is not about that"
+        why = "was closed before its broker was killed, so the run cannot show what a kill does"
+        return "inconclusive", f"{early[0]} {why}"
     if seen.problems:
         return "inconclusive", f"its broker was killed{_unread(seen)}"
-    return "pass", "its broker was killed before it had closed any, as the run is about"
+    return "pass", "its broker was killed before it had closed a partition, as intended"
 
 
 def _order(seen: HandoverRecord) -> Finding:
@@ -86,7 +87,7 @@ def _order(seen: HandoverRecord) -> Finding:
         why = f"not all steps of {plural(unknown, 'partition')} were matched"
     else:
         opened_first = f"; {counted(early, 'partition', 'was')} opened before being closed"
-        handed = f"{opened_first}: handed over first, uploaded behind" if early else ""
+        handed = f"{opened_first}: handed over before the upload had ended" if early else ""
         why = f"all of {plural(len(seen.partitions), 'partition')}{handed}"
     return finding(
         ORDER,
@@ -122,7 +123,7 @@ def _shutdown(seen: HandoverRecord) -> Finding:
         verdict = "fail" if wanted else "inconclusive"
     why = f"{clean} of {len(seen.partitions)} had been closed in order, as the new broker found them"
     if unknown:
-        why = f"{', '.join(shortened(unknown, 1))}: the new broker did not say it{_unread(seen)}"
+        why = f"{', '.join(shortened(unknown, 1))}: the new broker logged nothing of it{_unread(seen)}"
     return finding(
         "handover-clean",
         "closed in order, nothing recovered" if wanted else "not closed in order: recovered by the new broker",

@@ -64,7 +64,7 @@ def cause(jvm: JvmMeasures, steal: float | None) -> str:
         )
     if steal is not None and steal > STEAL_HIGHEST:
         return f"other machines took {percent(steal)} of the CPU, and a pause lasts longer without it"
-    return "the readings do not tell the cause"
+    return "the readings do not show the cause"
 
 
 def _measure(run: RunView) -> list[JvmMeasures]:

@@ -16,7 +16,7 @@ from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text
 from results.criteria.quantities import US, at, size
 from results.criteria.run_view import RunView
-from results.criteria.series import RunSeries, at_instants
+from results.criteria.sample_series import RunSeries, at_instants
 from results.criteria.windows import longest_gap_s
 
 OTHERS = 3

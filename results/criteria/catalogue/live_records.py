@@ -3,7 +3,7 @@
 The audit says it of the logs after the run, and each consumer of what it was given while the load ran.
 """
 
-from results.contract.live import LiveAudit, LiveDeliveries, LiveLoad
+from results.contract.live_load import LiveAudit, LiveDeliveries, LiveLoad
 from results.contract.texts import plural
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_relocation

@@ -1,6 +1,6 @@
 """Each process of the load kept its declared rate, whatever the brokers did."""
 
-from results.contract.live import LiveLoad, LoadProcess
+from results.contract.live_load import LiveLoad, LoadProcess
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import PRECONDITIONS, Criterion
 from results.criteria.findings import finding

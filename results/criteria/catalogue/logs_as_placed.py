@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from results.contract.steps import GONE
-from results.contract.texts import shortened
+from results.contract.texts import plural, shortened
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import BROKERS_UNRESTRAINED, CLOCKS, FACTS, Criterion, has_steps
 from results.criteria.findings import finding
@@ -89,7 +89,7 @@ def _judge(run: RunView) -> list[Finding]:
     else:
         wrong = list(wrong_logs(looks, states))
         verdict = "fail" if wrong else "pass"
-        why = "; ".join(shortened(wrong, SHOWN)) or f"{len(looks)} looks at the logs of all brokers"
+        why = "; ".join(shortened(wrong, SHOWN)) or f"the logs of all brokers were read {plural(len(looks), 'time')}"
     return [
         finding(
             "logs-as-placed",

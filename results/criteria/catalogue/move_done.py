@@ -30,7 +30,7 @@ from results.criteria.criterion import (
 from results.criteria.findings import fact_finding
 from results.criteria.quantities import DRIVER, GAP_S, US
 from results.criteria.run_view import RunView
-from results.criteria.series import Micros, at_instants
+from results.criteria.sample_series import Micros, at_instants
 
 SHOWN = 3
 LEAVING, FAILED = "broker.leaving", ("restart.failed", "upgrade.failed")

@@ -18,8 +18,8 @@ def judge_back(measures: MoveMeasures) -> Finding:
     if found.p99_before_us is None:
         why = "no acknowledgements were seen before the move"
     elif found.p99_back_s is None:
-        why = f"it was still above {most} when the load was stopped"
-        why += "" if found.p99_never else ", but not all the time, or watched too shortly"
+        why = f"it was still above {most} when the load was stopped; of the {P99_WITHIN_S} s after the move, a part "
+        why += "was not above, or too little was watched"
     else:
         verdict, why = "pass", f"no more above {most}, {P99_BACK:g} times the highest before the move"
     if found.p99_never:

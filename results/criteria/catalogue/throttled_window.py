@@ -48,7 +48,7 @@ def _window(end: PhaseDirection, move: Move, windows: int) -> Finding:
         if worst.bytes > most:
             verdict = "fail"
         elif gap := gap_text(rates.longest_gap_s):
-            why = f"{gap}: a burst may hide in it"
+            why = f"{gap}: the run would not show a burst in it"
         elif highest is None and (early := end.too_much(move)):
             verdict, why = "fail", early
         elif highest is None and not (end.number and end.phase.end_s - end.phase.begin_s >= move.window_s):

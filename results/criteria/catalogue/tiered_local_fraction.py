@@ -15,7 +15,7 @@ def judge_local(asked: Relocation) -> Finding:
     """Judge `tiered-local-fraction`: of tiered logs, under a tenth lies on disk when the move begins."""
     share = asked.local_share
     verdict: Verdict = "pass" if share is not None and share < LOCAL_MOST else "inconclusive"
-    why = "not seen"
+    why = "the sizes of the logs on the leaders' disks were not read"
     if share is not None:
         why = f"{size(asked.local_bytes or 0)} of {size(asked.total_bytes)} on the leaders' disks"
         why += "" if share < LOCAL_MOST else ": the disk is measured, not tiered storage"

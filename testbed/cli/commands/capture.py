@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     measure_s = parsed("--measure-for", args.measure_for or MEASURED, parse_duration)
     nic_bps = parsed("--nic", args.nic, parse_bit_rate)
     if not measure_s:
-        raise UsageError("--measure-for 0s: nothing grows in no time; allowed: more, such as 10s")
+        raise UsageError("--measure-for 0s: expected more than 0s, such as 10s")
     if args.rates != 1 and not args.scale_down:
         raise UsageError("--rates is for a smaller cluster; give --scale-down, too")
     smaller = None if args.scale_down is None else parsed("--scale-down", args.scale_down, _brokers_and_bytes)
@@ -132,7 +132,7 @@ def _captured(
     """Return the capture of the cluster or of the files, and remarks on the files."""
     if args.files:
         from testbed.incidents.cluster_evidence import gathered
-        from testbed.incidents.evidence import read_texts
+        from testbed.incidents.evidence_text import read_texts
         from testbed.incidents.file_capture import captured_files
 
         made = captured_files(gathered(read_texts(args.files)), plan=plan, topics=args.topic)

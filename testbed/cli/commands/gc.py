@@ -12,7 +12,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from testbed.experiments.half_runs import collect_half_runs
-    from testbed.faults.faults import collect_faults
+    from testbed.faults.active_faults import collect_faults
     from testbed.provision.containers import Engine
     from testbed.provision.resources import collect_garbage, finish_restarts
     from testbed.provision.testbed import Testbed

@@ -107,7 +107,7 @@ def _campaign(args: argparse.Namespace) -> "Campaign":
 
 def _report(found: "Qualification", args: argparse.Namespace) -> int:
     """Write the page and the JUnit file, print the result in the chosen format; return the exit code."""
-    from results.compare.qualification import as_json, as_junit, headline, lines, markdown
+    from results.compare.qualification_text import as_json, as_junit, headline, lines, markdown
     from results.verdicts import EXIT
     from testbed.runner.qualification import write as write_reports
 

@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
     except NoRunError as error:
         raise TestbedError(str(error)) from error
     except StoreError as error:
-        aside = "`testbed results verify --quarantine` moves what is damaged out of the way"
+        aside = "`testbed results verify --quarantine` moves damaged runs to the folder `aside`"
         raise TestbedError(f"{error}; {aside}") from error
 
 

@@ -33,14 +33,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from testbed.cli.verdicts import EXIT, as_json, as_text
-    from testbed.experiments.runner import RunRequest, run
+    from testbed.experiments.experiment_run import RunRequest, run
     from testbed.runner.named_comparisons import named_comparisons
 
     if comparison := named_comparisons().get(args.experiment):
-        from testbed.cli.comparing import compare
+        from testbed.cli.sweeps import compare
 
         return compare(args, comparison)
-    from testbed.cli.comparing import refuse
+    from testbed.cli.sweeps import refuse
 
     refuse(args)
     request = RunRequest(

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from testbed.cli.campaign_output import or_else, play, refuse_with_resume, store_for
-    from testbed.cli.comparing import report
+    from testbed.cli.sweeps import report
     from testbed.runner.campaign import new_campaign
     from testbed.runner.variant import Variant, product
 

@@ -101,7 +101,7 @@ def _goal(args: argparse.Namespace, nic_bps: int | None) -> Callable[["ClusterLo
         return lambda observed: for_rate(observed, rate, nic_bps)
     share = _positive("--share", args.share, parse_share) / 1_000_000
     if share > 1:
-        raise UsageError(f"--share: {args.share} is more than the whole NIC")
+        raise UsageError(f"--share: {args.share} is more than the whole NIC; give 100% or less")
     if nic_bps is None:
         raise UsageError("--share: the rate of the NIC is not known; give it, such as --nic 1gbit")
     return lambda observed: for_share(observed, share, nic_bps)
@@ -162,7 +162,8 @@ def _status(args: argparse.Namespace) -> int:
 
 def _clear(args: argparse.Namespace) -> int:
     from testbed.throttle.journal import JournalFolder
-    from testbed.throttle.status import clear, read_status
+    from testbed.throttle.removal import clear
+    from testbed.throttle.status import read_status
 
     with admin_of(args) as admin:
         state = read_status(admin, JournalFolder())
@@ -205,7 +206,7 @@ def _ask(state: "ThrottleStatus") -> None:
         raise UsageError(f"{why}; --yes removes all throttles without asking")
     print(f"{why}. Remove all throttles? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise UsageError("nothing was changed")
+        raise UsageError("the answer was not y: no throttle was removed")
 
 
 def _positive(option: str, text: str, parse: Callable[[object], float]) -> float:

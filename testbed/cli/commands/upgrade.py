@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from testbed.faults.faults import require_restartable
+    from testbed.faults.active_faults import require_restartable
     from testbed.provision.testbed import Testbed
     from testbed.provision.upgrade import rolling_upgrade
 

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
+from testbed.catalogue import discovered
 from testbed.cli.main import FAILED, INTERRUPTED
 from testbed.cli.prompt.grammar import Grammar
 from testbed.cli.prompt.session import Session
-from testbed.discover import discovered
 from testbed.errors import TestbedError
 from testbed.paths import state_dir
 from testbed.provision.testbed import Testbed

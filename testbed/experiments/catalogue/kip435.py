@@ -40,7 +40,7 @@ ABOVE = 1.1
 def _action(settings: Settings, hosts: Hosts) -> MidMoveAction:
     lowered, rate = int(number(settings, "lowered")), int(number(settings, "rate"))
     if lowered >= rate:
-        raise UsageError(f"lowered={format_byte_rate(lowered)} is not below rate={format_byte_rate(rate)}")
+        raise UsageError(f"lowered={format_byte_rate(lowered)} is not below rate={format_byte_rate(rate)}; give less")
     followers, inbound = len(hosts) // 2 - 1, number(settings, "inbound")
     taken = followers * inbound * load_shape(settings).log_bytes_per_byte
     if mode_of(settings) == "unbatched" and taken < ABOVE * lowered:

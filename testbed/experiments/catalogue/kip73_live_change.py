@@ -31,9 +31,10 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
 def _action(settings: Settings, _hosts: Hosts) -> MidMoveAction:
     rate, raised, lowered = (int(number(settings, name)) for name in ("rate", "raised", "lowered"))
     if raised <= rate:
-        raise UsageError(f"raised={format_byte_rate(raised)} is not above rate={format_byte_rate(rate)}")
+        raise UsageError(f"raised={format_byte_rate(raised)} is not above rate={format_byte_rate(rate)}; give more")
     if lowered >= raised:
-        raise UsageError(f"lowered={format_byte_rate(lowered)} is not below raised={format_byte_rate(raised)}")
+        above = format_byte_rate(raised)
+        raise UsageError(f"lowered={format_byte_rate(lowered)} is not below raised={above}; give less")
     least = round((1 - STEADY_LOWEST) * (rate + raised))
     if lowered < least:
         raise UsageError(

@@ -45,6 +45,7 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
         raise UsageError(
             f"a response is worth {format_duration(round(left_out_s, 1))} of the throttle, not more than "
             f"lag={format_duration(number(settings, 'lag'))}: no ISR would shrink even if those in sync were held back"
+            "; give a larger response, a smaller lag or a lower rate"
         )
     least_s = WAIT_S + number(settings, "response") / BURST_BYTES_PER_S
     if number(settings, "lag") < least_s:

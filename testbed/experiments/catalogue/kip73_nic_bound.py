@@ -22,7 +22,8 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
     if rate < 1.5 * carries:
         raise UsageError(
             f"rate={format_byte_rate(rate)} is not well above what nic={format_bit_rate(nic)} carries, "
-            f"{format_byte_rate(carries, 3)}: the run could not show which of the two bound"
+            f"{format_byte_rate(carries, 3)}: the run could not show which of the two bound; give a higher rate, or a "
+            "slower nic"
         )
     whole = throttled_layout([moved(settings, (a,), (b,))], a, b, control=False)
     return sized_for(whole, carries, number(settings, "preload"))

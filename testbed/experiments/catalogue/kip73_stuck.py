@@ -25,7 +25,8 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
     rate, written = number(settings, "rate"), number(settings, "inbound")
     if written <= rate:
         raise UsageError(
-            f"inbound={format_byte_rate(written)} is not above rate={format_byte_rate(rate)}: nothing would be stuck"
+            f"inbound={format_byte_rate(written)} is not above rate={format_byte_rate(rate)}: nothing would be stuck; "
+            "raise inbound, or lower rate"
         )
     raised, move_s = number(settings, "raised"), number(settings, "preload")
     layout = throttled_layout([moved(settings, (a,), (b,), written)], a, b)

@@ -27,7 +27,10 @@ def _target(text: str) -> Value:
 def _action(settings: Settings, hosts: Hosts) -> MidMoveAction:
     finalize, down = settings["finalize"] == "yes", settings["direction"] == "down"
     if finalize and down:
-        raise UsageError("finalize=yes and direction=down: a cluster cannot go back behind features that are finalized")
+        raise UsageError(
+            "finalize=yes and direction=down: no cluster goes back to a Kafka without its finalized features; leave "
+            "one out"
+        )
     if settings["to"] == SAME and (down or finalize):
         given = "direction=down" if down else "finalize=yes"
         raise UsageError(f"{given} needs another Kafka in `to`, not {SAME}")

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 from testbed.errors import KafkaStuck
 from testbed.faults.fault import remembered_field
 from testbed.faults.processes import ProcessFault, look, require_running, restart
-from testbed.provision.serving import silent
+from testbed.provision.kafka_nodes import silent
 from testbed.provision.testbed import Testbed
 
 

@@ -56,7 +56,8 @@ class ClientStampede(HostFault):
         if self.brokers != ALL:
             known_brokers(topology, self.brokers)
         if len(self.to(topology)) > self.connections:
-            raise UsageError(f"{self.connections} connections do not reach {len(self.to(topology))} brokers")
+            brokers = len(self.to(topology))
+            raise UsageError(f"{self.connections} connections do not reach {brokers} brokers; give {brokers} or more")
 
     def to(self, topology: Topology) -> tuple[str, ...]:
         """Return the names of the brokers."""

@@ -7,7 +7,7 @@ from testbed.faults import clocks
 from testbed.faults.fault import parameter, remembered_field
 from testbed.faults.parameters import show_ms, whole_ms
 from testbed.faults.processes import ProcessFault, offset_us, require_running, restart
-from testbed.provision.serving import silent
+from testbed.provision.kafka_nodes import silent
 from testbed.provision.testbed import Testbed
 from testbed.software import faketime
 

@@ -48,7 +48,7 @@ class ControllerFailover(ProcessFault):
         voters = testbed.topology.controllers
         running = [h.name for h in voters if (seen := look(testbed.node(h.name))) and not seen.paused]
         if leader is None or leader not in running:
-            raise TestbedError(f"{testbed.name} has no active controller now, so there is none to fail")
+            raise TestbedError(f"{testbed.name} has no active controller now; add the fault again when there is one")
         majority = len(voters) // 2 + 1
         if len(running) - 1 < majority:
             raise TestbedError(

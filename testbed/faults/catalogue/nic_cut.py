@@ -38,11 +38,12 @@ class NicCut(NetworkFault):
             known_hosts(topology, self.peers)
         elif not self.other_side(topology):
             raise UsageError(
-                f"{', '.join(self.hosts)} are all hosts of {topology.name}: there is no host to cut them from"
+                f"{', '.join(self.hosts)} are all hosts of {topology.name}: there is no host to cut them from; "
+                "name fewer hosts"
             )
         both = [host for host in self.hosts if host in self.peers]
         if both:
-            raise UsageError(f"{', '.join(both)} cannot stand on both sides of a cut")
+            raise UsageError(f"{', '.join(both)} cannot be in both hosts and peers: leave them out of one")
 
     def other_side(self, topology: Topology) -> tuple[str, ...]:
         """Return the names of the peers."""

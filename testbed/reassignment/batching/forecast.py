@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 from results.contract.texts import counted
 from testbed.kafka.types import TopicPartition
+from testbed.reassignment.batching.batch import Batch, BatchLimits
 from testbed.reassignment.batching.queues import StepQueues
-from testbed.reassignment.batching.step import Batch, BatchLimits, NoStep, PartitionView, next_step
+from testbed.reassignment.batching.step import NoStep, PartitionView, next_step
 from testbed.throttle.duration import Copy, Share, seconds_over, shares
 
 

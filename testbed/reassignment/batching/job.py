@@ -18,7 +18,7 @@ from results.contract.untrusted import parse_json
 from testbed.errors import TestbedError, reason
 from testbed.owner import Owner
 from testbed.paths import state_dir
-from testbed.reassignment.batching.step import BatchLimits
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.plan_file import plan_from_json

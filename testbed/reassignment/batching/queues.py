@@ -9,7 +9,8 @@ set of brokers, and each batch may skip all of these once.
 import heapq
 from collections import Counter
 
-from testbed.reassignment.batching.step import BatchLimits, Replicas, Step
+from testbed.reassignment.batching.batch import BatchLimits
+from testbed.reassignment.batching.step import Replicas, Step
 
 _Head = tuple[int, Replicas]
 """The first partition of a queue, by its index in the plan, and the brokers that the queue copies to."""

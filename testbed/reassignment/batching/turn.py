@@ -13,17 +13,8 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
-from testbed.reassignment.batching.step import (
-    Batch,
-    BatchLimits,
-    NoStep,
-    PartitionView,
-    Replicas,
-    Step,
-    choose_batch,
-    leaves_enough,
-    next_step,
-)
+from testbed.reassignment.batching.batch import Batch, BatchLimits, choose_batch
+from testbed.reassignment.batching.step import NoStep, PartitionView, Replicas, Step, leaves_enough, next_step
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.progress import is_recreated
 

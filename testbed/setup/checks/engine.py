@@ -79,7 +79,7 @@ def explained(error: EngineError) -> tuple[str, str]:
     if error.trouble is Trouble.ELSEWHERE:
         return str(error), "unset DOCKER_HOST"
     if error.trouble is Trouble.FAILED:
-        return f"the engine does not work: {error}", "look at the engine's log; restart it"
+        return f"the engine does not work: {error}", "read the engine's log, and restart the engine"
     if not host and os.access(PODMAN_SOCKET, os.W_OK):
         return f"{error}; Podman's socket is there", f"export DOCKER_HOST=unix://{PODMAN_SOCKET}"
     if not host and has_podman_alone():

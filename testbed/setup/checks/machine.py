@@ -40,7 +40,7 @@ class Platform(Check):
         if windows == "WSL1":
             return self.bad(f"{what}: it has no Linux kernel, so no containers", "wsl --set-version DISTRIBUTION 2")
         manager = distribution.manager
-        return self.good(what if manager else f"{what}: unknown, so missing programs are yours to install")
+        return self.good(what if manager else f"{what}: unknown, so install missing programs yourself")
 
 
 def windows_subsystem(version: str) -> str:
@@ -69,7 +69,7 @@ class Permissions(Check):
             if error.trouble is not Trouble.DENIED and (os.geteuid() == 0 or sudo_works()):
                 return self.good(f"{who} lacks {' and '.join(lacking)}; a container of the engine will have them")
             return self.bad(
-                f"{who} lacks {' and '.join(lacking)}, needed to lay and shape the containers' NICs, and may not use "
+                f"{who} lacks {' and '.join(lacking)}, needed to make and shape the containers' NICs, and may not use "
                 f"an engine that gives them: {error}",
                 _remedy(error.trouble),
             )
@@ -80,7 +80,7 @@ def _remedy(trouble: Trouble) -> str:
     if os.geteuid() == 0:
         return "start this container with --privileged"
     if has_podman_alone():
-        return "run as root, whom Podman's socket belongs to"
+        return "run as root, which owns Podman's socket"
     first = "install and start the engine, then " if trouble is Trouble.ABSENT else ""
     return f"{first}sudo usermod -aG docker $USER, and log in again; or run as root"
 
@@ -116,9 +116,9 @@ class Addresses(Check):
         said = subprocess.run([program, "-j", "-4", "route"], capture_output=True, text=True, check=False).stdout
         covering = covering_routes(str(route.get("dst", "default")) for route in json.loads(said or "[]"))
         if not covering:
-            return self.good(f"{RANGE} is free for testbeds, but for their own")
+            return self.good(f"{RANGE} is free, except for the addresses of testbeds")
         return self.bad(
-            f"this machine has a route to {', '.join(covering)}: of {RANGE} testbeds have no addresses left",
+            f"this machine has a route to {', '.join(covering)}: no addresses of {RANGE} are left for testbeds",
             by_sudo(f"ip route del {covering[0]}"),
         )
 
@@ -151,7 +151,7 @@ class Cpus(Check):
         if quota is None or quota.cpus >= cores:
             return self.good(f"{cores} cores")
         return self.bad(
-            f"{cores} cores, of which {quota.group} allows {quota.cpus:g} CPUs: whatever runs there may have to wait",
+            f"{cores} cores, of which {quota.group} allows {quota.cpus:g} CPUs: processes there may have to wait",
             "run the testbed outside of the limited container or service, or raise its CPU quota",
             required=False,
         )

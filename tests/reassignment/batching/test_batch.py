@@ -5,16 +5,9 @@ import pytest
 
 from results.contract.texts import counted
 from testbed.kafka.types import TopicPartition
+from testbed.reassignment.batching.batch import Batch, BatchLimits, choose_batch
 from testbed.reassignment.batching.forecast import Forecast, forecast
-from testbed.reassignment.batching.step import (
-    Batch,
-    BatchLimits,
-    NoStep,
-    PartitionView,
-    Step,
-    choose_batch,
-    next_step,
-)
+from testbed.reassignment.batching.step import NoStep, PartitionView, Step, next_step
 
 
 def tp(number: int) -> TopicPartition:

@@ -5,9 +5,9 @@ import pytest
 
 from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
 from testbed.kafka.types import ConfigResource, ReplicaLog, TopicPartition
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.execution import Execution, ExecutionError
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder
-from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.plan import Plan, PlanError
 from testbed.throttle.journal import JournalFolder, open_journals
 from testbed.throttle.recovery import RestoreError

@@ -5,8 +5,8 @@ import pytest
 
 from results.contract import durable
 from testbed.kafka.types import TopicPartition
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.job import Job, JobControl, JobError, JobFolder, unpaused
-from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.plan import Plan
 
 PLAN = Plan({TopicPartition("t", 0): (2, 3)})

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from testbed.kafka.types import TopicPartition
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.forecast import (
     carried,
     finished_s,
@@ -13,7 +14,7 @@ from testbed.reassignment.batching.forecast import (
     one_carries_all,
     spread_advice,
 )
-from testbed.reassignment.batching.step import BatchLimits, PartitionView
+from testbed.reassignment.batching.step import PartitionView
 
 BROKERS = range(1, 7)
 QUOTA = [(0.0, 10.0)]

@@ -5,7 +5,7 @@ import pytest
 
 from testbed.cli.reassign_report import turn_text
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.batching.step import BatchLimits
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.turn import Mode, remaining, take_turn
 from testbed.reassignment.plan import Plan
 from tests.fakes.kraft import Controller

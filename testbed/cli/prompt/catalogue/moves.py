@@ -14,8 +14,8 @@ from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import Capability, require_of_running
 from testbed.kafka.types import is_internal
 from testbed.reassignment import planners
+from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder, unpaused
-from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.plan import Plan, moves
 from testbed.throttle.configs import RATES
 from testbed.throttle.journal import JournalFolder
@@ -40,7 +40,8 @@ def targets(assignment: planners.Assignment, source: int | None, target: Sequenc
     if source is None:
         return Plan(dict.fromkeys(assignment, tuple(target)))
     if len(target) != 1:
-        raise UsageError(f"from {source} to {','.join(map(str, target))}: one broker replaces another; name one")
+        ids = ",".join(map(str, target))
+        raise UsageError(f"from {source} to {ids}: one broker replaces another; name one after `to`")
     both = sorted(tp for tp, replicas in assignment.items() if source in replicas and target[0] in replicas)
     if both:
         raise UsageError(f"{both[0]} has replicas on {source} and on {target[0]} already; `move TOPIC to BROKERS`")

@@ -6,8 +6,8 @@ import pytest
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults import FaultDidNotFire, Faults, parse_fault
-from testbed.faults.faults import Faults as Door
-from testbed.faults.faults import collect_faults, heal_leftovers, reconfigure
+from testbed.faults.active_faults import Faults as Door
+from testbed.faults.active_faults import collect_faults, heal_leftovers, reconfigure
 from testbed.faults.journal import FaultJournal
 from tests.faults.fakes import DEAD, Crash, FakeTestbed, declared
 
@@ -31,7 +31,7 @@ ON_RACKS = [
 @pytest.fixture
 def quick(monkeypatch):
     """Deadlines that a test can wait for."""
-    monkeypatch.setattr("testbed.faults.faults._LOOK_S", 0.01)
+    monkeypatch.setattr("testbed.faults.active_faults._LOOK_S", 0.01)
     for text in ON_RACKS:
         monkeypatch.setattr(type(parse_fault(text)), "deadline_s", 0.05)
 
@@ -195,7 +195,7 @@ def test_an_id_that_there_is_not(one, faults):
 def test_faults_of_a_run_that_goes_on_are_only_cleared_by_their_id(one, faults, monkeypatch):
     faults.add(parse_fault("nic-down host=b2"))
     other = Faults(one)
-    monkeypatch.setattr("testbed.faults.faults.Owner.this_process", classmethod(lambda _cls: DEAD))
+    monkeypatch.setattr("testbed.faults.active_faults.Owner.this_process", classmethod(lambda _cls: DEAD))
     assert other.clear() == ()
     assert [entry.id for entry in other.clear(1)] == [1]
 

@@ -1,4 +1,4 @@
-"""Processes that end with their parent: a killed parent cannot end them itself."""
+"""The death of a parent process, with which its children end: a killed parent cannot end them itself."""
 
 import ctypes
 import os

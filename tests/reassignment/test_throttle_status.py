@@ -1,34 +1,13 @@
-"""Which throttles a cluster has, and taking away exactly those."""
+"""The throttles that a cluster has: rates, lists, who reports them, and whether they are left behind."""
 
 import pytest
-from fakes.admin import FakeAdmin
 
 from testbed.kafka.errors import KafkaError, UnreachableError
-from testbed.kafka.types import BrokerConfigs, ConfigResource, TopicPartition
+from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.throttle.configs import EVERY_BROKER, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from testbed.throttle.journal import JournalFolder, ThrottleJournal
-from testbed.throttle.status import ClearError, clear, read_status
-
-ONE, TOPIC = ConfigResource.broker(1), ConfigResource.topic("t")
-
-
-class WithDefault(FakeAdmin):
-    """A cluster whose default level counts, too."""
-
-    def broker_configs(self, broker_id: int, keys=None) -> BrokerConfigs:
-        own = super().broker_configs(broker_id).broker
-        return BrokerConfigs(own, dict(self.configs.get(EVERY_BROKER, {})))
-
-
-@pytest.fixture
-def throttled() -> WithDefault:
-    cluster = WithDefault({TopicPartition("t", 0): (1,), TopicPartition("control", 0): (1,)})
-    cluster.configs = {
-        ONE: {LEADER_RATE: "10", "log.cleaner.threads": "2"},
-        EVERY_BROKER: {FOLLOWER_RATE: "20"},
-        TOPIC: {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2", "retention.ms": "5"},
-    }
-    return cluster
+from testbed.throttle.status import read_status
+from tests.reassignment.throttled_cluster import ONE, TOPIC, WithDefault
 
 
 def test_the_state_has_every_rate_with_its_level_and_every_list(
@@ -107,55 +86,6 @@ def test_a_broker_that_has_not_applied_a_list_or_gives_no_answer_is_named(
     one, two, three = read_status(throttled, journals).brokers
     assert (one.differs, two.differs, three.differs) == ((), ("t",), ())
     assert (one.why, two.why, three.why) == (None, None, "broker 3: REQUEST_TIMED_OUT")
-
-
-def test_clear_takes_the_throttle_s_keys_and_nothing_else(throttled: WithDefault, journals: JournalFolder) -> None:
-    clear(throttled, read_status(throttled, journals))
-    assert throttled.configs == {ONE: {"log.cleaner.threads": "2"}, TOPIC: {"retention.ms": "5"}}
-    assert read_status(throttled, journals).set_now() == {}
-
-
-def test_clear_tries_everything_and_says_what_stayed(throttled: WithDefault, journals: JournalFolder) -> None:
-    state = read_status(throttled, journals)
-
-    def hook(call: str, args: tuple[object, ...]) -> None:
-        if call == "alter_configs" and args[0] == ONE:
-            raise KafkaError("alter the configuration of broker 1", "CLUSTER_AUTHORIZATION_FAILED")
-
-    throttled.hook = hook
-    with pytest.raises(ClearError, match="--operation AlterConfigs --cluster"):
-        clear(throttled, state)
-    assert throttled.configs == {ONE: {LEADER_RATE: "10", "log.cleaner.threads": "2"}, TOPIC: {"retention.ms": "5"}}
-
-
-def test_clear_does_not_claim_what_it_could_not_ask_also_when_nothing_else_is_set(
-    throttled: WithDefault, journals: JournalFolder
-) -> None:
-    throttled.configs = {}
-    throttled.assignment[TopicPartition("t", 0)] = (1, 7)
-
-    def hook(call: str, args: tuple[object, ...]) -> None:
-        if call == "broker_configs" and args == (3,):
-            raise UnreachableError("broker 3", "REQUEST_TIMED_OUT")
-
-    throttled.hook = hook
-    with pytest.raises(ClearError) as caught:
-        clear(throttled, read_status(throttled, journals))
-    assert str(caught.value).splitlines()[1:] == [
-        "  broker 3 could not be asked whether it has a throttle: broker 3: REQUEST_TIMED_OUT; clear again once it "
-        "answers",
-        "  broker 7 could not be asked whether it has a throttle: it has replicas, but is not alive; clear again once "
-        "it answers",
-    ]
-
-
-def test_brokers_that_are_only_listed_are_named_and_the_rest_is_cleared_all_the_same(
-    throttled: WithDefault, journals: JournalFolder
-) -> None:
-    throttled.configs[TOPIC] = {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "0:2,0:8"}
-    with pytest.raises(ClearError, match="broker 8 could not be asked"):
-        clear(throttled, read_status(throttled, journals))
-    assert throttled.configs == {ONE: {"log.cleaner.threads": "2"}}
 
 
 def test_a_topic_deleted_between_two_questions_is_asked_for_no_more(

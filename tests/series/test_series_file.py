@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from results.series.columns import ColumnsError, read
+from results.series.series_file import SeriesFileError, read
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_forms(written, name, text):
 
 
 def test_a_file_of_another_format_is_called_that(written):
-    with pytest.raises(ColumnsError, match=r"h\.csv: it is compressed with gzip; decompress it first"):
+    with pytest.raises(SeriesFileError, match=r"h\.csv: it is compressed with gzip; decompress it first"):
         read(written(b"\x1f\x8bxx"))
 
 
@@ -178,5 +178,5 @@ def test_a_run_without_a_label_is_told_by_its_number(written):
     ],
 )
 def test_mistakes_are_told_with_their_place(written, name, text, options, told):
-    with pytest.raises(ColumnsError, match=told):
+    with pytest.raises(SeriesFileError, match=told):
         read(written(text, name), **options)

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.runner.executor import STACKS, TimeLimitError, time_limit
+from testbed.runner.time_limit import STACKS, TimeLimitError, time_limit
 from testbed.signals import deferred_signals
 
 
@@ -74,7 +74,7 @@ def test_what_does_not_even_stop_then_ends_with_its_process(tmp_path):
     script = f"""
 import time
 from pathlib import Path
-from testbed.runner.executor import time_limit
+from testbed.runner.time_limit import time_limit
 
 def deaf():
     while True:

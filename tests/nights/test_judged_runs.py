@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from results.nights.incremental import (
+from results.nights.judged_runs import (
     DAY_US,
     LEARN_FROM,
     LOOKS,

@@ -1,4 +1,4 @@
-from testbed.handover.lines import marks
+from testbed.handover.log_marks import marks
 from testbed.kafka.types import TopicPartition
 from testbed.probes.log_entries import entries
 from tests.handover.golden import ARTICLE_SOURCE, ARTICLE_TARGET, ASKED_US, SOURCE, TARGET, UNCLEAN

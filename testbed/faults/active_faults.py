@@ -1,4 +1,4 @@
-"""The faults of one testbed: apply, list and heal them, also the faults of dead processes."""
+"""The active faults of one testbed: apply, list and heal them, also the faults of dead processes."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -172,8 +172,11 @@ class Faults:
         for entry in healed:
             self._journal.healed(entry)
         if problems:
+            name = self._testbed.name
             raise TestbedError(
-                f"testbed {self._testbed.name} is not back to what its topology declares:\n  " + "\n  ".join(problems)
+                f"testbed {name} is not back to what its topology declares:\n  "
+                + "\n  ".join(problems)
+                + f"\n`testbed fault clear {name}` tries again"
             )
 
 

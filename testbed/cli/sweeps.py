@@ -1,4 +1,4 @@
-"""The campaigns of `testbed sweep` and of named comparisons (`testbed run NAME`): their tables and pages."""
+"""Sweeps: the campaigns of `testbed sweep` and of named comparisons (`testbed run NAME`), their tables and pages."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""Checks that a cluster serves and is as declared; the start of Kafka, and its restart with other properties.
+"""The Kafka nodes of a testbed: their start and restart, and checks that they serve and are as declared.
 
 Every node is asked itself, because the metadata alone is no proof. A broker that was killed and restarted within
 its session is still listed as unfenced, by the registration of the dead process.
@@ -7,7 +7,6 @@ its session is still listed as unfenced, by the registration of the dead process
 import socket
 import time
 from collections.abc import Collection, Mapping
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,7 @@ from testbed.hosts.host import in_parallel
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import SHARED_STORAGE_KEY, Capability, of_software
 from testbed.kafka.node import BALANCER, CONTROLLER_PORT, ONE_REPLICA, server_properties
-from testbed.objectstore.store import AUTOMQ_DATA, AUTOMQ_OPS
-from testbed.objectstore.store import BUCKETS as ALL_BUCKETS
+from testbed.objectstore.store import AUTOMQ_BUCKETS
 from testbed.owner import Owner
 from testbed.provision.software import SoftwareSet
 from testbed.topology.host import DeclaredHost
@@ -31,13 +29,19 @@ if TYPE_CHECKING:
 
 ASK_S = 2.0
 _LOOK_S = 0.1
+_ASKED = (SHARED_STORAGE_KEY, BALANCER, *ONE_REPLICA)
+"""The settings of shared storage that every broker is asked for."""
+
+
+class NotAsDeclared(TestbedError):
+    """The cluster runs, but differs from its topology; the message has every difference."""
 
 
 def start_kafka(testbed: "Testbed", *, timeout_s: float | None, progress: "Progress") -> None:
     """See `Testbed.start_kafka`."""
     shared = Capability.SHARED_STORAGE in of_software(testbed.topology)
     if shared:
-        require_buckets(testbed)
+        testbed.objectstore.require_buckets(AUTOMQ_BUCKETS)
     in_parallel(_nodes(testbed), lambda host: testbed.node(host).start())
     begun = time.monotonic()
     allowed = [testbed.software.kafka(version).start_s for version in set(testbed.state.kafka.values())]
@@ -194,32 +198,6 @@ def _port_silence(address: str, port: int) -> str:
     return ""
 
 
-BUCKETS = (AUTOMQ_DATA, AUTOMQ_OPS)
-_ASKED = (SHARED_STORAGE_KEY, BALANCER, *ONE_REPLICA)
-
-
-class NotAsDeclared(TestbedError):
-    """The cluster runs, but differs from its topology; the message has every difference."""
-
-
-def require_buckets(testbed: "Testbed") -> None:
-    """Raise `NotAsDeclared` when a bucket cannot be reached with the testbed's own credentials.
-
-    This check precedes the brokers' start: a broker without a bucket logs a thousand unclear lines.
-    """
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    store, problems = testbed.objectstore, []
-    with closing(store.client()) as client:
-        for bucket in BUCKETS:
-            try:
-                client.head_bucket(Bucket=bucket)
-            except (BotoCoreError, ClientError) as error:
-                problems.append(f"bucket {bucket} at {store.endpoint}: {error}")
-    if problems:
-        raise NotAsDeclared(f"{testbed.name} cannot start: {'; '.join(problems)}")
-
-
 def require_as_declared(testbed: "Testbed", progress: "Progress") -> None:
     """Ask every broker for its settings. Raise `NotAsDeclared`, which names each setting with another value.
 
@@ -249,22 +227,3 @@ def compared(host: str, given: Mapping[str, str], reported: Mapping[str, str]) -
         if key in reported and reported[key] != given[key]
     ]
     return wrong, [key for key in _ASKED if key not in reported]
-
-
-def empty_buckets(testbed: "Testbed") -> None:
-    """Remove every object, also of tiered logs, whose cluster is gone. Raise `NotAsDeclared` on failure.
-
-    A new cluster would find objects of the last one, and those of every run would fill the disk.
-    """
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        with closing(testbed.objectstore.client()) as client:
-            for bucket in ALL_BUCKETS:
-                # A page has at most the 1000 objects that one request may delete.
-                for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
-                    some = {"Objects": [{"Key": each["Key"]} for each in page.get("Contents", ())], "Quiet": True}
-                    if some["Objects"] and (errors := client.delete_objects(Bucket=bucket, Delete=some).get("Errors")):
-                        raise NotAsDeclared(f"bucket {bucket} cannot be emptied: {errors[0]}")
-    except (BotoCoreError, ClientError) as error:
-        raise NotAsDeclared(f"the object store cannot be emptied: {error}") from error

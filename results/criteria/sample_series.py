@@ -1,4 +1,4 @@
-"""Samples as arrays: cumulative series of one metric, and of flows summed over partitions and hosts.
+"""The samples of one run as arrays: cumulative series of one metric, and of flows summed over partitions and hosts.
 
 Instants are int64 microseconds since the epoch. Sums carry each partition's last reading forward.
 """

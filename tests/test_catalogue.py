@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from testbed.discover import discovered
+from testbed.catalogue import discovered
 from testbed.suggestions import did_you_mean
 
 

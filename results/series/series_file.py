@@ -1,4 +1,4 @@
-"""Histories that a user keeps in a file: CSV, TSV or JSON in; columns of numbers and the labels of runs out."""
+"""A file with series that a user keeps: CSV, TSV or JSON in; numbers by name and the labels of runs out."""
 
 import csv
 import io
@@ -19,12 +19,12 @@ VALUES = "values"
 _FORMS = "a list of numbers, an object of lists (name → numbers), or a list of objects (one a run)"
 
 
-class ColumnsError(ValueError):
+class SeriesFileError(ValueError):
     """A file that is no history. The message names file, line (or index), column, what is there, what is expected."""
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class SeriesFile:
     """Series by name, all with an entry a run, in the order of the runs; None is a run without a value.
 
     `labels` say what each run is called; `notes` what was done with the file that its owner should know.
@@ -52,28 +52,30 @@ class _Cells:
         return f"{self.file}, {self.word} {self.numbers[at]}"
 
 
-def read(file: Path, time: str | None = None, wanted: Sequence[str] = ()) -> Columns:
+def read(file: Path, time: str | None = None, wanted: Sequence[str] = ()) -> SeriesFile:
     """Return the columns `wanted`, or every one of numbers but `time`, which labels the runs and gives their order.
 
-    Numbers or ISO dates that do not ascend are sorted; other labels stay in the order of the file. Raise ColumnsError,
-    and OSError when the file cannot be read.
+    Numbers or ISO dates that do not ascend are sorted; other labels stay in the order of the file. Raise
+    `SeriesFileError`, and OSError when the file cannot be read.
     """
     try:
         text = read_any_text(file)
     except ValueError as error:
-        raise ColumnsError(f"{file}: {error}") from error
+        raise SeriesFileError(f"{file}: {error}") from error
     cells = _from_json(text, file) if _is_json(text, file) else _from_lines(text, file)
     for name in (*wanted, *([] if time is None else [time])):
         if name not in cells.columns:
-            raise ColumnsError(f"{file}: there is no column {name!r}; there are: {', '.join(cells.columns) or 'none'}")
+            raise SeriesFileError(
+                f"{file}: there is no column {name!r}; there are: {', '.join(cells.columns) or 'none'}"
+            )
     series, notes = _named(cells, wanted) if wanted else _numeric(cells, time)
     labelled: dict[str, Sequence[object]] = {} if time is None else {time: cells.columns[time]}
     runs = _runs(cells, {**series, **labelled})
     if time is None:
-        return Columns(series, [f"#{at}" for at in range(runs)], notes)
+        return SeriesFile(series, [f"#{at}" for at in range(runs)], notes)
     order, said = _order(cells, time)
     labels = [_label(cells.columns[time][at], at) for at in order]
-    return Columns({name: [values[at] for at in order] for name, values in series.items()}, labels, [*said, *notes])
+    return SeriesFile({name: [values[at] for at in order] for name, values in series.items()}, labels, [*said, *notes])
 
 
 def _label(cell: object, at: int) -> str:
@@ -93,22 +95,22 @@ def _from_lines(text: str, file: Path) -> _Cells:
     try:
         rows = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
-        raise ColumnsError(f"{file}, line {reader.line_num}: {error}") from error
+        raise SeriesFileError(f"{file}, line {reader.line_num}: {error}") from error
     # A spreadsheet writes separators for rows that once had content. No run without a label may stop the sort.
     while len(rows) > 1 and not any(cell.strip() for cell in rows[-1][1]):
         rows.pop()
     if not rows:
-        raise ColumnsError(f"{file}: empty: expected a header line, then a line for each run")
+        raise SeriesFileError(f"{file}: empty: expected a header line, then a line for each run")
     (line, header), *body = rows
     if all(_as_number(cell) is not None or _as_date(cell) is not None for cell in header):
-        raise ColumnsError(f"{file}, line {line}: no header: expected the columns' names, as commit,seconds")
+        raise SeriesFileError(f"{file}, line {line}: no header: expected the columns' names, as commit,seconds")
     names = [name.strip() or f"column {at}" for at, name in enumerate(header, 1)]
     for at, name in enumerate(names):
         if name in names[:at]:
-            raise ColumnsError(f"{file}, line {line}: two columns are called {name!r}: rename one")
+            raise SeriesFileError(f"{file}, line {line}: two columns are called {name!r}: rename one")
     for number, row in body:
         if len(row) != len(names):
-            raise ColumnsError(f"{file}, line {number}: {len(row)} cells, where the header has {len(names)}")
+            raise SeriesFileError(f"{file}, line {number}: {len(row)} cells, where the header has {len(names)}")
     columns = {name: [row[at] for _, row in body] for at, name in enumerate(names)}
     nameless = frozenset(name for name, written in zip(names, header, strict=True) if not written.strip())
     return _Cells(file, columns, "line", [number for number, _ in body], nameless)
@@ -124,23 +126,23 @@ def _from_json(text: str, file: Path) -> _Cells:
     try:
         found = parse_json(text, pairs=_once)
     except json.JSONDecodeError as error:
-        raise ColumnsError(f"{file}, line {error.lineno}, character {error.colno}: not JSON: {error.msg}") from error
+        raise SeriesFileError(f"{file}, line {error.lineno}, character {error.colno}: not JSON: {error.msg}") from error
     except ValueError as error:
-        raise ColumnsError(f"{file}: {error}") from error
+        raise SeriesFileError(f"{file}: {error}") from error
     if isinstance(found, dict):
         columns = {name: cells for name, cells in found.items() if isinstance(cells, list)}
         if not columns:
-            raise ColumnsError(f"{file}: an object without lists: expected {_FORMS}")
+            raise SeriesFileError(f"{file}: an object without lists: expected {_FORMS}")
         others = [name for name in found if name not in columns]
         longest = max(len(cells) for cells in columns.values())
         return _Cells(file, columns, "index", range(longest), others=others)
     if not isinstance(found, list):
-        raise ColumnsError(f"{file}: {found!r:.40}: expected {_FORMS}")
+        raise SeriesFileError(f"{file}: {found!r:.40}: expected {_FORMS}")
     if not any(isinstance(each, dict) for each in found):
         return _Cells(file, {VALUES: found}, "index", range(len(found)))
     for at, each in enumerate(found):
         if not isinstance(each, dict):
-            raise ColumnsError(f"{file}, index {at}: {each!r:.40}: expected an object, as others of the list are")
+            raise SeriesFileError(f"{file}, index {at}: {each!r:.40}: expected an object, as others of the list are")
     names = dict.fromkeys(name for each in found for name in each)
     return _Cells(file, {name: [each.get(name) for each in found] for name in names}, "index", range(len(found)))
 
@@ -221,26 +223,26 @@ def _numeric(cells: _Cells, time: str | None) -> tuple[dict[str, list[float | No
             series[name] = values
     if not series:
         there = ", ".join([*cells.columns, *cells.others]) or "none"
-        raise ColumnsError(f"{cells.file}: no column of numbers; there are: {there}")
+        raise SeriesFileError(f"{cells.file}: no column of numbers; there are: {there}")
     if not left_out:
         return series, []
     way = "" if time is not None else "; --time labels the runs by one of them"
     return series, [f"left out, since they are not named or no numbers: {', '.join(left_out)}{way}"]
 
 
-def _bad_cell(cells: _Cells, name: str, bad: Mapping[int, str], more: str = "") -> ColumnsError:
+def _bad_cell(cells: _Cells, name: str, bad: Mapping[int, str], more: str = "") -> SeriesFileError:
     at, why = next(iter(bad.items()))
     missing = "leave it empty, or null, where a run has no value"
-    return ColumnsError(f"{cells.place(at)}, column {name!r}: {why}; {missing}{more}")
+    return SeriesFileError(f"{cells.place(at)}, column {name!r}: {why}; {missing}{more}")
 
 
 def _runs(cells: _Cells, columns: Mapping[str, Sequence[object]]) -> int:
-    """Return the number of runs. Raise ColumnsError when lists of a JSON object differ in length."""
+    """Return the number of runs. Raise `SeriesFileError` when lists of a JSON object differ in length."""
     lengths = {name: len(column) for name, column in columns.items()}
     first, runs = next(iter(lengths.items()))
     for name, length in lengths.items():
         if length != runs:
-            raise ColumnsError(
+            raise SeriesFileError(
                 f"{cells.file}: {name!r} has {length} values, {first!r} has {runs}: an index is the same run in all; "
                 "put null where a series has none, or what does not belong together into files of its own"
             )

@@ -1,4 +1,4 @@
-"""The execution of one experiment: provision, run, judge, commit, report. Spark can judge committed runs again."""
+"""The run of one experiment: provision, measure, judge, commit, report. Spark can judge committed runs again."""
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,10 +42,10 @@ from testbed.experiments.record import (
     this_testbed,
 )
 from testbed.experiments.reports import RunFigure, figures, open_store_for_runs, write_report
-from testbed.experiments.run_topology import require_space, run_topology
+from testbed.experiments.run_topology import require_space, run_topology, short_of_heap
 from testbed.experiments.spark import spark_session
 from testbed.extras import require_extra
-from testbed.faults.faults import reconfigure
+from testbed.faults.active_faults import reconfigure
 from testbed.network.apply import Place
 from testbed.probes.recorder import Recorder
 from testbed.provision import state as states
@@ -99,7 +99,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     """Run one experiment and return its result. Raise `UsageError` before provisioning, `TestbedError` afterwards."""
     experiment = find_experiment(request.experiment)
     if request.profile not in PROFILES:
-        raise UsageError(f"profile {request.profile!r}: there are {', '.join(PROFILES)}")
+        raise UsageError(f"no profile {request.profile!r}; there are {', '.join(PROFILES)}")
     if request.on and (request.topology or request.kafka):
         raise UsageError("--on names a testbed that is up: leave --topology and --kafka out")
     require_once(request.settings)
@@ -160,6 +160,8 @@ def _testbed(
         require_whole_change(testbed)
         experiment.fits(testbed.topology, settings)
         require_space(experiment, settings, testbed.topology)
+        if short := short_of_heap(testbed.topology, experiment.replicas(settings)):
+            progress(short)
         defects = by_host(request.defects, testbed.topology) if request.defects else None
         reconfigure(testbed, overlay, defects, progress)
         experiment.check_kafka(settings, testbed.topology, testbed)
@@ -336,7 +338,7 @@ def confirm(spark: "SparkSession", store: Store, run_ids: Sequence[str]) -> dict
         if before != after and recorded_by(store.manifest(run_id)) == here:
             gone, new = ([each for each in a if each not in b] for a, b in ((before, after), (after, before)))
             raise TestbedError(
-                f"run {run_id}: Spark judges otherwise than the recorder did: the recorder alone has {gone}, "
-                f"Spark alone {new}"
+                f"run {run_id}: Spark's findings differ from the recorded ones: only the recorded ones have {gone}, "
+                f"only Spark's have {new}"
             )
     return again.judgements
