@@ -44,6 +44,12 @@ class Owner:
         return f"{self.pid}@{self.started_ticks}@{self.boot_id}"
 
 
+def is_dead(owner: str) -> bool:
+    """Return whether the text of an `Owner` names no process that still runs."""
+    found = Owner.parse(owner)
+    return found is None or not found.alive()
+
+
 def _started_ticks(pid: int) -> int | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")

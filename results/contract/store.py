@@ -37,7 +37,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RunData:
-    """Everything of one run, to be committed; `report_html` is optional."""
+    """Everything of one run, to be committed.
+
+    `report_html` is the report of a program that stores one; the testbed writes its reports from the stored run.
+    """
 
     manifest: Manifest
     samples: pa.Table

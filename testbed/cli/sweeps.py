@@ -27,6 +27,8 @@ def compare(args: argparse.Namespace, comparison: NamedComparison) -> int:
     """Make the runs of a comparison, or resume them; return the exit code."""
     if args.on:
         raise UsageError(f"{comparison.name} makes its own testbeds: leave --on out")
+    if args.defect:
+        raise UsageError(f"--defect: {comparison.name} takes a defect as a setting: --set defect={args.defect[0]}")
     asked = new_campaign(
         COMMAND,
         comparison.variants(args.set, args.profile, args.kafka, args.topology),

@@ -15,7 +15,7 @@ from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.errors import BROKER_NOT_REGISTERED, KafkaError
 from testbed.probes.brokers import sampled_bps, watch_broker
 from testbed.probes.recorder import now_us
-from testbed.provision.membership import PROVISIONED, STOPPED
+from testbed.provision.membership import PROVISIONED, STOPPED, forget_own_hosts, note_own_hosts
 from testbed.provision.provider import Progress
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.driver import Driver
@@ -58,6 +58,7 @@ class MembershipChange(RunActivity):
     @contextmanager
     def _changing(self, host: DeclaredHost) -> Iterator[Callable[[str], None]]:
         """Yield the function that notes the end of a step of the change; afterwards `membership` is known."""
+        note_own_hosts(self._run.testbed)
         testbed, recorder, asked = self._run.testbed, self._run.recorder, now_us()
         steps: list[MembershipStep] = []
 
@@ -168,6 +169,8 @@ def restore_hosts(testbed: Testbed, topology: Topology, progress: Progress) -> N
     for name in declared.keys() - present.keys():
         testbed.add_host(declared[name], progress=progress)
         Faults(testbed).host_joined(name)
+    if testbed.state.own_hosts:
+        forget_own_hosts(testbed)
 
 
 def drain_rest(testbed: Testbed, host: DeclaredHost) -> None:

@@ -1,6 +1,6 @@
 """The definition of an experiment, the lookup of experiments, and the parser of their settings."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -95,6 +95,8 @@ class Experiment:
     run: Callable[[Context], ExperimentResult]
     check: Callable[[Topology, Settings], None] = lambda _topology, _settings: None
     """Raise `UsageError` when the topology cannot host the experiment with these settings."""
+    check_kafka: Callable[[Settings, Topology, Testbed | None], None] = lambda _settings, _topology, _testbed: None
+    """Raise `UsageError` when the Kafkas of the hosts cannot run it: those of a testbed that is up, or will be made."""
     needs: frozenset[Capability] = frozenset()
     """Capabilities that the experiment requires of the software."""
     suites: Sequence[SuiteScenario] = ()
@@ -157,6 +159,20 @@ def read_settings(experiment: Experiment, profile: str, given: Sequence[str]) ->
     if problems:
         raise UsageError("\n".join(problems))
     return values
+
+
+def require_once(given: Iterable[str]) -> None:
+    """Raise `UsageError` when `given` (`NAME=VALUE` each) sets a parameter twice: one of the values would not count."""
+    values: dict[str, str] = {}
+    problems = []
+    for word in given:
+        name, equals, text = word.partition("=")
+        if equals and name in values:
+            problems.append(f"{name} is set twice: {values[name]} and {text}; leave one out")
+        elif equals:
+            values[name] = text
+    if problems:
+        raise UsageError("\n".join(problems))
 
 
 def _several(parameter: Parameter, text: str) -> str:

@@ -29,6 +29,7 @@ from testbed.experiments.experiment import (
     Value,
     find_experiment,
     read_settings,
+    require_once,
 )
 from testbed.experiments.network_readings import LOOK_S, NetworkReadings, measure_again
 from testbed.experiments.record import (
@@ -101,6 +102,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
         raise UsageError(f"no profile {request.profile!r}; there are {', '.join(PROFILES)}")
     if request.on and (request.topology or request.kafka):
         raise UsageError("--on names a testbed that is up: leave --topology and --kafka out")
+    require_once(request.settings)
     settings = read_settings(experiment, request.profile, request.settings)
     if request.confirm:
         require_extra("pyspark")
@@ -162,11 +164,13 @@ def _testbed(
             progress(short)
         defects = by_host(request.defects, testbed.topology) if request.defects else None
         reconfigure(testbed, overlay, defects, progress)
+        experiment.check_kafka(settings, testbed.topology, testbed)
         # A run may add and remove brokers: afterwards the testbed has its own again.
         stack.callback(restore_hosts, testbed, testbed.topology, progress)
         return testbed
     topology = run_topology(experiment, settings, request.topology, request.kafka)
     defects = by_host(request.defects, topology)
+    experiment.check_kafka(settings, topology, None)
     testbed = Testbed.up(
         topology, name=f"run-{run_id[-6:]}", overlay=overlay, defects=defects, ephemeral=True, progress=progress
     )

@@ -1,26 +1,30 @@
 """Actions during a move: change the throttle, raise it after a stall, restart or upgrade brokers, slow a NIC."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import not_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from testbed.errors import SoftwareError, TestbedError, UsageError
 from testbed.faults import Faults
 from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.faults.catalogue.broker_restart import BrokerRestart
 from testbed.faults.catalogue.nic_rate import NicRate
-from testbed.kafka.errors import UnreachableError
+from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.network.shape import payload_bytes_per_s
 from testbed.probes.recorder import now_us
+from testbed.provision.containers import EngineGone
+from testbed.provision.liveness import NotWhole
 from testbed.provision.upgrade import cannot_join, rolling_upgrade
 from testbed.reassignment.driver import DriverError
 from testbed.reassignment.progress import Poll
 from testbed.reassignment.stall import StallDetector
+from testbed.software.format import levels_of, lowest
+from testbed.software.kafka import kafka_release
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate
-from testbed.wait import wait_for
+from testbed.wait import WaitTimeout, wait_for
 
 if TYPE_CHECKING:
     from testbed.experiments.reassignment_run import ReassignmentRun
@@ -50,6 +54,13 @@ class MidMoveAction:
 
     def check(self, _topology: Topology) -> None:
         """Raise `UsageError` when the topology does not allow the action. No run has begun yet."""
+
+    def check_kafka(self, _topology: Topology, _testbed: "Testbed | None") -> None:
+        """Raise `UsageError` when the Kafkas of the hosts do not allow the action. No record has been written yet.
+
+        The testbed is the one that is up; None: it will be made, each host with the Kafka of the topology. Raise
+        `SoftwareError` when a Kafka is not available.
+        """
 
     @contextmanager
     def around(self, _move: "ReassignmentRun") -> Iterator[None]:
@@ -136,7 +147,10 @@ class RaiseAfterStall(MidMoveAction):
 
 
 class HostByHost(MidMoveAction):
-    """The base of actions that take hosts out one after the other, each after a pause in which all brokers served."""
+    """The base of actions that take hosts out one after the other, each after a pause in which all brokers served.
+
+    A host that does not come back ends the move. It is not done then, unless something else than Kafka is the cause.
+    """
 
     faults = frozenset({BrokerRestart.kind})
     what: str
@@ -155,12 +169,21 @@ class HostByHost(MidMoveAction):
         self._next_s = time.monotonic() + self._pause_s
 
     def on_poll(self, move: "ReassignmentRun", poll: Poll) -> None:
-        """Take the next host out when its time has come, and wait until it is in sync."""
+        """Take the next host out when its time has come, and wait until it is in sync.
+
+        Raise `DriverError` when it does not come back.
+        """
         if not self._left or not poll.in_flight or time.monotonic() < self._next_s:
             return
         host = self._left[0]
         first, self._leaving = host != self._leaving, host  # the next poll repeats a request without an answer
-        detail = self.take_out(move, host, first)
+        try:
+            detail = self.take_out(move, host, first)
+            _wait_in_sync(move, host)
+        except UnreachableError:
+            raise  # the next poll requests it again
+        except TestbedError as error:
+            self._end(move, host, error)
         self._left.pop(0)
         self._next_s = time.monotonic() + self._pause_s
         move.recorder.event(
@@ -168,8 +191,35 @@ class HostByHost(MidMoveAction):
         )
 
     def take_out(self, move: "ReassignmentRun", host: str, first: bool) -> dict[str, str]:
-        """Take a host out, for the `first` time or again, and wait until it is in sync. Return details of its event."""
+        """Take a host out, for the `first` time or again, and start Kafka there. Return details of its event."""
         raise NotImplementedError
+
+    def described(self, host: str) -> str:
+        """Return what the action does to a host, for the reason of a failure."""
+        return f"the {self.what} of {host}"
+
+    def give_back(self, _move: "ReassignmentRun", _host: str) -> str:
+        """Give a host that does not come back what it had before; return the end of the reason."""
+        return ""
+
+    def _end(self, move: "ReassignmentRun", host: str, error: TestbedError) -> NoReturn:
+        """Record that a host did not come back, and raise why: `DriverError` where Kafka may be the cause.
+
+        Another class ends the run, which is inconclusive then: software or the engine is gone, the host does not
+        answer, or an error is this machine's own, such as a lock that another command has.
+        """
+        causes = tuple(_causes(error))
+        detail = {"why": str(error), "late": any(isinstance(each, WaitTimeout) for each in causes)}
+        move.recorder.event(f"{self.what}.failed", self.what, detail, host=host)
+        unseen = _no_answer(move.testbed, host)
+        failed = f"{self.described(host)} failed: {error}{self.give_back(move, host)}"
+        for each in causes:
+            if isinstance(each, SoftwareError | EngineGone | NotWhole):
+                raise each
+        own = not all(isinstance(each, TestbedError) for each in causes)
+        if unseen or (own and not any(isinstance(each, KafkaError) for each in causes)):
+            raise TestbedError(f"{failed}; {host} does not answer: {unseen}" if unseen else failed) from error
+        raise DriverError(failed) from error
 
     def missing(self) -> str:
         """Return the hosts that were not taken out."""
@@ -183,13 +233,12 @@ class RollingRestart(HostByHost):
     what, not_done = "restart", "not restarted"
 
     def take_out(self, move: "ReassignmentRun", host: str, first: bool) -> dict[str, str]:
-        """Restart a broker and wait until it is in sync."""
+        """Restart a broker."""
         move.context.progress(f"restarting {host}")
         if first:
             move.recorder.event("broker.leaving", self.what, host=host)
         with Faults(move.testbed).injected(BrokerRestart(host=host)):
             pass  # entering restarts the broker and waits for its answer; leaving waits until every broker serves
-        _wait_in_sync(move, host)
         return {}
 
 
@@ -288,57 +337,116 @@ class Upgrade(HostByHost):
         except UsageError as error:
             # Without the path no run would have begun. This one keeps its samples.
             raise SoftwareError(f"{error}; it was there when the run began: put it back, and run again") from error
-        if wrong := cannot_join(move.admin.features(), release.features):
-            raise UsageError(
-                f"{release.version} is no upgrade of {', '.join(sorted(set(move.testbed.state.kafka.values())))}: "
-                f"{wrong}; leave the upgrade out, or begin with an older release"
-            )
-        if there := [host for host in self._left if move.testbed.state.kafka[host] == release.version]:
-            raise UsageError(
-                f"Kafka {release.version} runs on {', '.join(there)} already, and would not be restarted there: "
-                f"begin with another Kafka, or give to={SAME} for mere restarts"
-            )
+        state, software = move.testbed.state, move.testbed.software
+        self._require_possible(
+            release.version, state.kafka, move.admin.features(), lambda version: software.kafka(version).features
+        )
         move.recorder.event("upgrade.prepared", release.version, {"digest": release.digest})
         self._to = release.version  # a path may have another build when the next host is upgraded
         if self._down:
-            own = sorted(set(move.testbed.state.kafka.values()))
-            if len(own) > 1:
-                raise UsageError(f"direction=down: the hosts run {', '.join(own)}; all must run one version")
+            own = state.kafka[self._left[0]]
             rolling_upgrade(move.testbed, self._to, self._left, False, progress=move.context.progress)
-            self._to = own[0]
+            self._to = own
         yield
 
+    def check_kafka(self, topology: Topology, testbed: "Testbed | None") -> None:
+        """See `MidMoveAction.check_kafka`: the other Kafka must be able to join the cluster."""
+        version = kafka_release(self._to).version
+        if testbed is not None:
+            with testbed.admin() as admin:
+                self._require_possible(version, testbed.state.kafka, admin.features(), _levels)
+            return
+        declared = {host.name: host.kafka_version for host in topology.hosts if host.kafka_version}
+        versions = {source: kafka_release(source).version for source in set(declared.values())}
+        levels = {each: _levels(each) for each in versions.values()}
+        kafka = {host: versions[source] for host, source in declared.items()}
+        self._require_possible(version, kafka, levels[lowest(levels)], _levels)
+
+    def _require_possible(
+        self,
+        version: str,
+        kafka: Mapping[str, str],
+        finalized: Mapping[str, int],
+        levels: Callable[[str], Mapping[str, int]],
+    ) -> None:
+        """Raise `UsageError` when hosts with these Kafkas cannot be brought to `version`.
+
+        `finalized` are the features of the cluster, `levels` returns those of a version.
+        """
+        own = ", ".join(sorted(set(kafka.values())))
+        if wrong := cannot_join(finalized, levels(version)):
+            raise UsageError(
+                f"to={self._to}: {version} is no upgrade of {own}: {wrong}; begin with an older Kafka. A downgrade "
+                f"begins with {version} and has the newer one in `to`, with direction=down"
+            )
+        if there := [host for host in self._left if kafka[host] == version]:
+            raise UsageError(
+                f"Kafka {version} runs on {', '.join(there)} already, and would not be restarted there: "
+                f"begin with another Kafka, or give to={SAME} for mere restarts"
+            )
+        if self._down and "," in own:
+            raise UsageError(f"direction=down: the hosts run {own}; all must run one version")
+        stay = [host for host in kafka if self._finalize and host not in self._left]
+        if lacking := [host for host in stay if cannot_join(levels(version), levels(kafka[host]))]:
+            raise UsageError(
+                f"finalize=yes: {', '.join(lacking)} would stay at Kafka {kafka[lacking[0]]}, which lacks features of "
+                f"{version}: take a topology whose controllers are brokers, or leave finalize out"
+            )
+
     def take_out(self, move: "ReassignmentRun", host: str, first: bool) -> dict[str, str]:
-        """Upgrade a host and wait until it is in sync. Raise `DriverError` when it does not serve afterwards."""
-        testbed, progress = move.testbed, move.context.progress
-        finalize = self._finalize and len(self._left) == 1
+        """Upgrade a host."""
+        testbed = move.testbed
         if first:
             # A request without an answer is repeated, and the host may have the new version by then.
             self._before = testbed.state.kafka[host]
             move.recorder.event("broker.leaving", self.what, {"to": self._to}, host=host)
-        try:
-            rolling_upgrade(testbed, self._to, [host], finalize, progress=progress)
-            _wait_in_sync(move, host)
-        except UnreachableError:
-            raise  # the next poll requests it again
-        except TestbedError as error:
-            move.recorder.event("upgrade.failed", self._to, {"why": str(error)}, host=host)
-            progress(f"{host} did not come back with Kafka {self._to}: starting Kafka {self._before} there")
-            failed = f"the upgrade of {host} to Kafka {self._to} failed: {error}"
-            try:
-                if testbed.state.kafka[host] != self._before and not finalize:  # what is finalized stays
-                    # It may run and not serve: `rolling_upgrade` starts a node that is down, and waits for others.
-                    testbed.node(host).kill()
-                rolling_upgrade(testbed, self._before, [host], False, progress=progress)
-            except UnreachableError:
-                raise
-            except TestbedError as again:
-                # The worst upgrade: an error of another class would end the run, and leave it inconclusive.
-                raise DriverError(
-                    f"{failed}; nor did it come back with Kafka {self._before}: {again}{_mixed(testbed)}"
-                ) from again
-            raise DriverError(f"{failed}{_mixed(testbed)}") from error
+        rolling_upgrade(testbed, self._to, [host], self._finalizes, progress=move.context.progress)
         return {"before": self._before, "after": testbed.state.kafka[host]}
+
+    def described(self, host: str) -> str:
+        """See `HostByHost.described`."""
+        return f"the upgrade of {host} to Kafka {self._to}"
+
+    def give_back(self, move: "ReassignmentRun", host: str) -> str:
+        """Start the old version on a host. Return that it does not start either, and which Kafka each host has."""
+        testbed, progress = move.testbed, move.context.progress
+        progress(f"{host} did not come back with Kafka {self._to}: starting Kafka {self._before} there")
+        try:
+            if testbed.state.kafka[host] != self._before and not self._finalizes:  # what is finalized stays
+                # It may run and not serve: `rolling_upgrade` starts a node that is down, and waits for others.
+                testbed.node(host).kill()
+            rolling_upgrade(testbed, self._before, [host], False, progress=progress)
+        except UnreachableError:
+            raise
+        except TestbedError as error:
+            return f"; nor did it come back with Kafka {self._before}: {error}{_mixed(testbed)}"
+        return _mixed(testbed)
+
+    @property
+    def _finalizes(self) -> bool:
+        """Return whether the next host is the last one, with which the features are finalized."""
+        return self._finalize and len(self._left) == 1
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, its cause, the cause of that, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _no_answer(testbed: "Testbed", host: str) -> str:
+    """Return why a host does not answer; empty when it does, whether Kafka runs there or not."""
+    try:
+        testbed.node(host).pid()
+    except TestbedError as error:
+        return str(error)
+    return ""
+
+
+def _levels(version: str) -> Mapping[str, int]:
+    """Return the feature levels of a new cluster of a Kafka that is in the cache, or is fetched."""
+    return levels_of(kafka_release(version))
 
 
 def _mixed(testbed: "Testbed") -> str:

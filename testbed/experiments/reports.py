@@ -1,12 +1,16 @@
 """Reports of runs: their figures, their folder, and the page of a stored run."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from pyarrow import fs
 
 from results.contract import durable
 from results.contract.files import LocalFiles
 from results.contract.manifest import Manifest
+from results.contract.packs import INDEX
 from results.contract.store import Store, StoreError
 from results.criteria import Judgement, MoveMeasures
 from results.criteria.judgement import changes
@@ -75,7 +79,7 @@ def open_store(location: str | None) -> Store:
 
 
 def open_store_for_runs(location: str | None) -> Store:
-    """Return the store as `open_store` does. Raise `UsageError` when new runs cannot be written to its folder."""
+    """Return the store as `open_store` does. Raise `UsageError` when new runs cannot be written there."""
     store = open_store(location)
     if isinstance(store.files, LocalFiles):
         root = store.files.root
@@ -85,7 +89,22 @@ def open_store_for_runs(location: str | None) -> Store:
                 f"{store.location} cannot be written: {there} is on a read-only file system, or is another user's; "
                 "give another store with --store"
             )
+    else:
+        _require_bucket(store)
     return store
+
+
+def _require_bucket(store: Store) -> None:
+    """Raise `UsageError` when the object store does not answer, or does not have the bucket."""
+    bucket, missing = str(store.files.root).partition("/")[0], False
+    try:
+        store.files.exists(INDEX)
+        with suppress(OSError):  # who may use objects with a prefix need not be allowed to ask for the bucket
+            missing = store.files.filesystem.get_file_info(bucket).type == fs.FileType.NotFound
+    except OSError as error:
+        raise UsageError(f"{store.location} cannot be reached: {error}; give another store with --store") from error
+    if missing:
+        raise UsageError(f"{store.location}: there is no bucket {bucket}; make it, or give another store with --store")
 
 
 def write_report(store: Store, run: Manifest, judgement: Judgement) -> Path:

@@ -41,6 +41,7 @@ from testbed.kafka.capabilities import Capability
 from testbed.kafka.node import FETCH_TUNED
 from testbed.kafka.types import PartitionMove
 from testbed.probes.brokers import sampled_nic
+from testbed.provision.testbed import Testbed
 from testbed.reassignment.batching.batch import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.throttle.configs import ThrottleError, wanted_configs
@@ -318,6 +319,9 @@ def throttled_experiment(
         if not QUOTA_BINDS.isdisjoint(criteria):
             check_links(found, topology, highest_throttle(settings))
 
+    def check_kafka(settings: Settings, topology: Topology, testbed: Testbed | None) -> None:
+        action(settings, [host.name for host in topology.brokers]).check_kafka(topology, testbed)
+
     def run(context: Context) -> ExperimentResult:
         hosts = [host.name for host in context.testbed.topology.brokers]
         storage = storage_of(context.settings)
@@ -345,6 +349,7 @@ def throttled_experiment(
         profiles=profiles or {"smoke": {"rate": "5MB/s"}, "release": RELEASE},
         overlay=overlay,
         check=check,
+        check_kafka=check_kafka,
         run=run,
         needs=NEEDS,
         replicas=lambda settings: most_replicas(planned(settings, letters)),

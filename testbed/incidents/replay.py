@@ -36,6 +36,7 @@ from testbed.probes.logwatch import LogWatch
 from testbed.probes.machine import fingerprint, machine_probe
 from testbed.probes.recorder import Poller, now_us, stop_all
 from testbed.provision import state as states
+from testbed.provision.membership import require_whole_change
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.batching.turn import min_insync
 from testbed.signals import TerminationGuard, deferred_signals
@@ -197,6 +198,7 @@ def _testbed(
     testbed = Testbed.attach(request.on)
     stack.callback(testbed.close)
     stack.enter_context(states.lock(request.on, for_run=True))
+    require_whole_change(testbed)
     if testbed.topology.digest() != topology.digest():
         raise UsageError(
             f"testbed {request.on} has the topology {testbed.topology.name}, the incident is about {topology.name}: "

@@ -16,7 +16,7 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.errors import BROKER_NOT_REGISTERED, KafkaError
 from testbed.network.apply import FABRIC, add_links, remove_links
-from testbed.owner import Owner
+from testbed.owner import Owner, is_dead
 from testbed.paths import state_dir
 from testbed.provision import kafka_nodes
 from testbed.provision import state as states
@@ -168,8 +168,25 @@ def changing(testbed: "Testbed") -> Iterator[None]:
         yield
 
 
+def note_own_hosts(testbed: "Testbed") -> None:
+    """Record the testbed's hosts before a run of this process changes them: a killed run does not put them back."""
+    with changing(testbed):
+        if all(map(is_dead, testbed.state.own_hosts.values())):
+            own = dict.fromkeys((host.name for host in testbed.topology.hosts), str(Owner.this_process()))
+            testbed.record(replace(testbed.state, own_hosts=own))
+
+
+def forget_own_hosts(testbed: "Testbed") -> None:
+    """Record that the testbed has its own hosts again."""
+    with changing(testbed):
+        testbed.record(replace(testbed.state, own_hosts={}))
+
+
 def require_whole_change(testbed: "Testbed") -> None:
-    """Raise `TestbedError` when a killed command was adding or removing a host of a testbed that is to be measured."""
+    """Raise `TestbedError` when hosts of a testbed that is to be measured are not those that a user gave it.
+
+    A killed command was adding or removing them, or a run has not put them back.
+    """
     if half := testbed.state.half_changed:
         name = testbed.name
         raise TestbedError(f"testbed {name} has {half}: `testbed down {name}` and `testbed up` make it again")
@@ -208,8 +225,12 @@ def _record(
     testbed: "Testbed", topology: Topology, kafka: dict[str, str], keys: dict[str, str], *, changing: str
 ) -> None:
     """Make a topology the testbed's present one, and save that before anything is made or removed."""
+    own = testbed.state.own_hosts
+    if any(map(is_dead, own.values())) and not testbed.state.half_changed:
+        own = {}  # a run that was killed when there was nothing to put back
     state = replace(
         testbed.state,
+        own_hosts=own,
         topology=topology.to_document(),
         topology_digest=topology.digest(),
         places=topology.places,

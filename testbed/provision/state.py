@@ -27,7 +27,7 @@ from testbed.hosts.ssh import SshAddress
 from testbed.network.addresses import AddressPlan, MachineAddresses
 from testbed.network.shape import FULL_MTU
 from testbed.objectstore.server import Credentials
-from testbed.owner import Owner
+from testbed.owner import is_dead
 from testbed.paths import state_dir
 from testbed.provision.inventory.access import VerifiedKeys, ssh_address
 from testbed.topology import Topology
@@ -129,6 +129,8 @@ class TestbedState:
     """The topology's hosts by number, also removed ones (`Topology.places`)."""
     changing: Mapping[str, str] = field(default_factory=dict)
     """Host → the process that is adding or removing it (see `Owner`). Such a host need not run."""
+    own_hosts: Mapping[str, str] = field(default_factory=dict)
+    """Host → the process of the run that has to leave the testbed with these hosts (see `Owner`); empty without one."""
     restarting: str = ""
     """The process that is restarting Kafka with `overlay` (see `Owner`); empty while no process is."""
     machines: Mapping[str, MachineState] = field(default_factory=dict)
@@ -147,9 +149,17 @@ class TestbedState:
 
     @property
     def half_changed(self) -> str:
-        """Return the hosts that a command was adding or removing when it was killed; empty without any."""
-        dead = [host for host, owner in self.changing.items() if not ((by := Owner.parse(owner)) and by.alive())]
-        return f"{', '.join(dead)}, which a killed command was adding or removing" if dead else ""
+        """Return the hosts that a command was adding or removing when it was killed, or that a run has not put back.
+
+        Return an empty text without any.
+        """
+        dead = [host for host, owner in self.changing.items() if is_dead(owner)]
+        if dead:
+            return f"{', '.join(dead)}, which a killed command was adding or removing"
+        if not any(map(is_dead, self.own_hosts.values())):
+            return ""
+        other = sorted(self.own_hosts.keys() ^ set(self.topology["hosts"]))
+        return f"{', '.join(other)}, which a run added or removed and did not put back" if other else ""
 
 
 def folder(name: str) -> Path:

@@ -86,7 +86,7 @@ def rolling_upgrade(
         while waiting:
             host = next_host(waiting, _observe(testbed).controller)
             waiting.remove(host)
-            steps.append(_upgrade(testbed, host, target, timeout_s))
+            steps.append(_upgrade(testbed, host, target, timeout_s, progress))
             progress(
                 f"{host.name}: {steps[-1].before} → {steps[-1].after}, whole again after {steps[-1].seconds:.1f} s"
             )
@@ -201,7 +201,9 @@ def _start(testbed: Testbed, host: DeclaredHost, target: KafkaSoftware) -> None:
     testbed.node(host.name).start()
 
 
-def _upgrade(testbed: Testbed, host: DeclaredHost, target: KafkaSoftware, timeout_s: float) -> NodeUpgrade:
+def _upgrade(
+    testbed: Testbed, host: DeclaredHost, target: KafkaSoftware, timeout_s: float, progress: Callable[[str], None]
+) -> NodeUpgrade:
     begun = time.monotonic()
     before = testbed.state.kafka[host.name]
     try:
@@ -216,7 +218,24 @@ def _upgrade(testbed: Testbed, host: DeclaredHost, target: KafkaSoftware, timeou
             f"{testbed.node(host.name).log_tail()}\n`testbed upgrade {testbed.name} --to {before} --hosts {host.name}` "
             "starts it with what it had before"
         ) from error
+    except BaseException:  # Ctrl-C: a repeated call goes on from here
+        _start_again(testbed, host, target, progress)
+        raise
     return NodeUpgrade(host.name, before, target.version, time.monotonic() - begun)
+
+
+def _start_again(testbed: Testbed, host: DeclaredHost, target: KafkaSoftware, progress: Callable[[str], None]) -> None:
+    """Start a node whose upgrade was interrupted, with the Kafka of the state. Report why where that fails."""
+    progress(f"interrupted: starting {host.name} again")
+    try:
+        node = testbed.node(host.name)
+        if testbed.state.kafka[host.name] != target.version:
+            node.kill()  # a shutdown that still lasts would end after the start
+        if node.pid() is None:
+            configure(testbed, host)
+            node.start()
+    except TestbedError as error:
+        progress(f"{host.name} was not started again: {error}")
 
 
 def _wait_whole(

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from testbed.experiments.experiment import require_once
 from testbed.runner.variant import Variant, product, values_of
 from testbed.software.automq import VARIABLE
 
@@ -33,6 +34,7 @@ class NamedComparison:
 
     def variants(self, given: Sequence[str], profile: str, kafka: str | None, topology: str | None) -> list[Variant]:
         """Return all variants; `given` settings replace the values of an axis. Raise `UsageError` for a wrong one."""
+        require_once(given)
         own = _by_name(self.axes)
         if "storage" in own and os.environ.get(VARIABLE, "").strip() and topology is None:
             own["storage"] += f",{SHARED}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from testbed.defects.parse import by_host
 from testbed.errors import UsageError
-from testbed.experiments.experiment import PROFILES, Experiment, Value, read_settings
+from testbed.experiments.experiment import PROFILES, Experiment, Value, read_settings, require_once
 from testbed.experiments.mid_move_actions import SAME
 from testbed.experiments.run_topology import run_topology
 from testbed.incidents.library import find_experiment_or_incident, own_software
@@ -180,6 +180,7 @@ def parse_variant(text: str, base: Variant) -> Variant:
     # A comma also parts settings, but belongs to the text of a defect or of a distribution.
     whole = (DEFECT, DISTRIBUTION)
     words = [part for word in rest.split() for part in ([word] if word.startswith(whole) else word.split(",")) if part]
+    require_once(word for word in words if not word.startswith(DEFECT))
     return _with(base, label.strip(), words)
 
 

@@ -20,10 +20,11 @@ from pathlib import Path
 
 from testbed.errors import KafkaStuck, SoftwareError
 from testbed.software.cache import artefact, existing
-from testbed.software.engine import Container, EngineSocket, helper_labels
+from testbed.software.engine import Container, EngineError, EngineSocket, helper_labels
 from testbed.software.format import META, bootstrap_checkpoint, meta_properties, new_id, single_node_properties
 from testbed.software.image import ImageRef
 from testbed.software.release import AGENT_FILE, LOGGING_FILE, KafkaRelease, Logging
+from testbed.wait import WaitTimeout
 
 # C1 only and the serial collector: brokers share few cores, and start-up time counts more than peak speed.
 JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms256m", "-Xmx512m", "-Djava.awt.headless=true")
@@ -120,9 +121,11 @@ def logging_flag(release: KafkaRelease) -> str:
 WORK_FOLDER = "/opt/kafka-work"
 ARCHIVE_FILE = "kafka.jsa"
 STARTED_LINE = "Kafka Server started"
-START_TIMEOUT_S = 90.0
+START_TIMEOUT_S = 180.0
+"""Twice the time that a node of a testbed has for its start, as a start without an archive takes twice as long."""
 END_TIMEOUT_S = 60.0
 TOLD_LINES = 12
+_SLOW = "end other work on this machine, or give it more CPUs, and repeat the command"
 NEEDS_NEWER_JAVA = "UnsupportedClassVersionError"
 """The error of a JVM that is older than a release needs: the image is the cause, not Kafka."""
 
@@ -188,7 +191,8 @@ def _make_archive(release: KafkaRelease, image: ImageRef, folder: Path) -> None:
 def _boot_and_end(container: Container, release: KafkaRelease) -> None:
     """Wait until the broker in a container has started, and end it.
 
-    Raise `KafkaStuck` when it does not start, and `SoftwareError` where the image's Java is the cause.
+    Raise `KafkaStuck` when it does not start; its cause is a `WaitTimeout` where only the time was over. Raise
+    `SoftwareError` where the image's Java is the cause, or when the JVM does not end in time.
     """
     deadline = threading.Timer(START_TIMEOUT_S, container.signal, ("SIGKILL",))
     deadline.start()
@@ -202,10 +206,24 @@ def _boot_and_end(container: Container, release: KafkaRelease) -> None:
             if STARTED_LINE in line:
                 deadline.cancel()
                 container.signal("SIGTERM")
-                container.wait(END_TIMEOUT_S)
+                try:
+                    container.wait(END_TIMEOUT_S)
+                except EngineError as error:
+                    if not isinstance(error.__cause__, TimeoutError):
+                        raise
+                    raise SoftwareError(
+                        f"Kafka {release.version}: the JVM did not write its class-data archive within "
+                        f"{END_TIMEOUT_S:g} s: {_SLOW}"
+                    ) from error
                 return
     finally:
         deadline.cancel()
-    told = f"Kafka {release.version} did not start in the node image ({time.monotonic() - begun:.0f} s):\n"
+    seconds = time.monotonic() - begun
+    late = seconds >= START_TIMEOUT_S
+    told = f"Kafka {release.version} did not start in the node image ({seconds:.0f} s)"
+    told += f": {_SLOW}; the end of its log:\n" if late else ":\n"
     told += "\n".join(f"    {line}" for line in said[-TOLD_LINES:])
-    raise SoftwareError(told) if any(NEEDS_NEWER_JAVA in line for line in said) else KafkaStuck(told)
+    if any(NEEDS_NEWER_JAVA in line for line in said):
+        raise SoftwareError(told)
+    # As of every Kafka that starts late, a campaign asks whether the machine explains it.
+    raise KafkaStuck(told) from (WaitTimeout(STARTED_LINE, START_TIMEOUT_S, said[-1:]) if late else None)

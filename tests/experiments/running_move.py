@@ -11,12 +11,13 @@ from testbed.reassignment.progress import Poll
 class FakeMove:
     """Notes what is done to it, in order. `now` is the clock; the next `silent` requests get no answer.
 
-    Three hosts have Kafka 4.2.1; the next upgrades raise `trouble`, one each, after the start of the host.
+    Three hosts have Kafka 4.2.1; the next upgrades and restarts raise `trouble`, one each, after the start of the
+    host. A host does not answer when there is an error in `gone`.
     """
 
     def __init__(self, monkeypatch):
         self.now, self.done, self.details, self.lag, self.as_planned = 0.0, [], [], None, True
-        self.missing, self.silent, self.trouble = [], 0, []
+        self.missing, self.silent, self.trouble, self.gone = [], 0, [], None
         self.environment = self
         self.context = SimpleNamespace(progress=lambda _text: None)
         self.recorder = SimpleNamespace(latest=lambda _host, _metric: self.lag, event=self._event)
@@ -25,7 +26,7 @@ class FakeMove:
         self.testbed = SimpleNamespace(
             state=SimpleNamespace(kafka=dict.fromkeys(("b1", "b2", "b3"), "4.2.1")),
             software=SimpleNamespace(kafka=lambda _to: prepared),
-            node=lambda host: SimpleNamespace(kill=lambda: self.done.append(("killed", host))),
+            node=lambda host: SimpleNamespace(kill=lambda: self.done.append(("killed", host)), pid=self._pid),
         )
         monkeypatch.setattr(mid_move_actions, "time", SimpleNamespace(monotonic=lambda: self.now))
         monkeypatch.setattr(mid_move_actions, "Faults", lambda _testbed: self)
@@ -41,6 +42,11 @@ class FakeMove:
             self.silent -= 1
             raise UnreachableError("ask", "REQUEST_TIMED_OUT")
 
+    def _pid(self):
+        if self.gone:
+            raise self.gone
+        return 7
+
     def _upgrade(self, testbed, to, hosts, finalize, *, progress):
         self.done.append((to, *hosts, finalize))
         testbed.state.kafka.update(dict.fromkeys(hosts, to))
@@ -50,6 +56,8 @@ class FakeMove:
     @contextmanager
     def injected(self, fault):
         self.done.append((fault.kind, fault.host))
+        if self.trouble:
+            raise self.trouble.pop(0)
         yield 1
         self.done.append(("healed", fault.host))
 

@@ -22,6 +22,7 @@ class FakeTestbed:
 
     def __init__(self, topology):
         self.topology, self.done = topology, []
+        self.state = SimpleNamespace(own_hosts={})
 
     def add_host(self, host, progress):
         self.done.append(f"add {host.name} {host.node_id}")
@@ -49,14 +50,17 @@ def test_the_testbed_has_its_own_brokers_again_and_an_added_one_is_drained_first
     restore_hosts(grown, S3, print)
     assert grown.done == ["drain b3", "remove b3"]
     shrunk = FakeTestbed(S3.without_host("b2"))
+    shrunk.state.own_hosts = {"b1": "me", "b2": "me", "s1": "me"}
+    monkeypatch.setattr(broker_membership, "forget_own_hosts", lambda on: on.done.append("own hosts forgotten"))
     restore_hosts(shrunk, S3, print)
-    assert shrunk.done == [f"add b2 {S3.host('b2').node_id}", "faults of b2"]
+    assert shrunk.done == [f"add b2 {S3.host('b2').node_id}", "faults of b2", "own hosts forgotten"]
     assert shrunk.topology.hosts == grown.topology.hosts == S3.hosts
 
 
 def test_a_broker_that_joins_for_a_move_has_the_faults_of_the_network(monkeypatch):
     monkeypatch.setattr(broker_membership, "Faults", FakeFaults)
     monkeypatch.setattr(broker_membership, "presence", lambda *_words, wanted: (wanted, wanted))
+    monkeypatch.setattr(broker_membership, "note_own_hosts", lambda on: on.done.append("own hosts noted"))
     host, events = joining(S3, "b3", "b2"), []
 
     class Joining(FakeTestbed):
@@ -72,7 +76,7 @@ def test_a_broker_that_joins_for_a_move_has_the_faults_of_the_network(monkeypatc
     recorder = SimpleNamespace(event=lambda kind, *_words, **_more: events.append(kind))
     run = SimpleNamespace(environment=environment, testbed=environment.testbed, recorder=recorder)
     BrokerArrival(run).before_move()
-    assert environment.testbed.done == [f"add b3 {host.node_id}", "faults of b3"]
+    assert environment.testbed.done == ["own hosts noted", f"add b3 {host.node_id}", "faults of b3"]
     assert events == ["scale.asked", "scale.step"]
 
 

@@ -2,6 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from testbed.errors import KafkaStuck, SoftwareError, TestbedError
 from testbed.experiments import mid_move_actions
 from testbed.experiments.catalogue import kip73_nic_bound
 from testbed.experiments.experiment import find_experiment, read_settings
@@ -17,9 +18,13 @@ from testbed.experiments.mid_move_actions import (
 )
 from testbed.experiments.move_environment import MoveSetup
 from testbed.experiments.throttled_run import _timeout_s
+from testbed.faults import FaultDidNotFire
 from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.kafka.errors import UnreachableError
+from testbed.provision.containers import EngineGone
+from testbed.reassignment.driver import DriverError
 from testbed.topology.find import find
+from testbed.wait import WaitTimeout
 from tests.experiments.running_move import FakeMove
 
 
@@ -137,6 +142,61 @@ def test_a_broker_whose_restart_got_no_answer_is_restarted_again_and_leaves_once
     mover.at(13, bounce)
     assert [kind for kind, _ in mover.done].count("broker.leaving") == 1
     assert bounce.missing() == ""
+
+
+def restarting(mover, error=None):
+    bounce = RollingRestart(["b3"], 12.0)
+    bounce.started(mover)
+    mover.trouble = [error] if error else []
+    mover.at(12, bounce)
+
+
+def late():
+    """The error of a broker that runs and does not answer in time."""
+    error = FaultDidNotFire("broker-restart host=b3 did not take effect within 90 s")
+    error.__cause__ = WaitTimeout("broker-restart host=b3", 90.0, "b3: not registered, or fenced")
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "is_late"), [(late(), True), (KafkaStuck("Kafka on b3 ended after its restart"), False)]
+)
+def test_a_broker_that_does_not_come_back_is_a_move_that_is_not_done(mover, error, is_late):
+    """The run ended early and was inconclusive, where an upgrade's failed."""
+    with pytest.raises(DriverError, match=f"^the restart of b3 failed: {error}$"):
+        restarting(mover, error)
+    assert mover.done[-1] == ("restart.failed", "b3")
+    assert mover.details[-1] == {"why": str(error), "late": is_late}
+
+
+def test_a_broker_that_stays_out_of_sync_is_a_move_that_is_not_done(mover, monkeypatch):
+    monkeypatch.setattr(mid_move_actions, "BACK_IN_SYNC_S", 0.0)
+    mover.missing = ["t-0"]
+    with pytest.raises(DriverError, match="^the restart of b3 failed: waited 0 s for b3 to be back in sync"):
+        restarting(mover)
+    assert mover.details[-1]["late"] is True
+
+
+def of(cause):
+    error = TestbedError("it failed")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "gone", "told"),
+    [
+        (SoftwareError("the engine is gone"), None, "^the engine is gone$"),
+        (of(EngineGone("no engine")), None, "^no engine$"),
+        (of(BlockingIOError("the lock of another command")), None, "^the restart of b3 failed: it failed$"),
+        (late(), TestbedError("the SSH connection was lost"), "; b3 does not answer: the SSH connection was lost$"),
+    ],
+)
+def test_what_is_not_kafka_s_ends_the_run_and_blames_no_kafka(mover, error, gone, told):
+    mover.gone = gone
+    with pytest.raises(TestbedError, match=told) as caught:
+        restarting(mover, error)
+    assert not isinstance(caught.value, DriverError | WaitTimeout)
 
 
 def test_nobody_is_restarted_after_the_end_and_no_model_is_claimed(mover):

@@ -1,10 +1,13 @@
 """An experiment that ends early is a result: no exception of it reaches the user as a traceback."""
 
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import PurePosixPath
 from types import SimpleNamespace
 
 import pytest
+from pyarrow import fs
 
+from results.contract.files import Files
 from results.contract.network import NetworkRecord
 from results.contract.schema import Sample
 from results.contract.store import Store, StoreError
@@ -255,3 +258,25 @@ def test_a_store_that_cannot_be_written_is_refused_before_the_first_run(monkeypa
     with pytest.raises(UsageError, match=rf"^{location} cannot be written: {tmp_path} is on a read-only"):
         reports.open_store_for_runs(location)
     assert reports.open_store(location).location == location  # to read it is enough
+
+
+def test_a_bucket_that_does_not_exist_or_answer_is_refused_before_the_first_run(monkeypatch):
+    """The run was made, and could not be committed then."""
+    found = {"runs": fs.FileType.NotFound, "runs/night/index/index.json": fs.FileType.NotFound}
+    refuses = OSError("AWS Error NETWORK_CONNECTION")
+
+    def get_file_info(key):
+        if found[key] is None:
+            raise refuses
+        return SimpleNamespace(type=found[key])
+
+    store = Store(Files(SimpleNamespace(get_file_info=get_file_info), PurePosixPath("runs/night")), "s3://runs/night")
+    monkeypatch.setattr(reports, "open_store", lambda _location: store)
+    with pytest.raises(UsageError, match="^s3://runs/night: there is no bucket runs; make it, or give another store"):
+        reports.open_store_for_runs("s3://runs/night")
+    for there in (fs.FileType.Directory, None):  # None: this user may not ask for the bucket
+        found["runs"] = there
+        assert reports.open_store_for_runs("s3://runs/night") is store
+    found["runs/night/index/index.json"] = None
+    with pytest.raises(UsageError, match="^s3://runs/night cannot be reached: AWS Error NETWORK_CONNECTION; give"):
+        reports.open_store_for_runs("s3://runs/night")

@@ -1,7 +1,8 @@
 import pytest
 
 from testbed.errors import UsageError
-from testbed.experiments.experiment import experiments, find_experiment, read_settings
+from testbed.experiments.experiment import experiments, find_experiment, read_settings, require_once
+from testbed.experiments.experiment_run import RunRequest, run
 from testbed.topology import loads
 from testbed.topology.find import find
 
@@ -22,6 +23,15 @@ def test_every_mistake_is_told_at_once():
     assert "allowed are tuned, default; did you mean tuned?" in told
     assert "--set rate=10: " in told
     assert "--set partitions: expected NAME=VALUE" in told
+
+
+def test_a_parameter_that_is_set_twice_is_refused_with_both_values():
+    """The last value counted, without a word."""
+    require_once(["rate=5MB/s", "partitions=10", "partitions"])
+    with pytest.raises(UsageError, match="^partitions is set twice: 10 and 20; leave one out$"):
+        require_once(["partitions=10", "rate=5MB/s", "partitions=20"])
+    with pytest.raises(UsageError, match="^rate is set twice: 5MB/s and 6MB/s; leave one out$"):
+        run(RunRequest("kip73-two-node", ("rate=5MB/s", "rate=6MB/s")), print)
 
 
 def test_an_experiment_without_parameters_says_so():

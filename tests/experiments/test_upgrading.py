@@ -1,12 +1,12 @@
 """Brokers brought to another Kafka while data moves: one at a time, and what does not come back is given back."""
 
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from types import SimpleNamespace
 
 import pytest
 
 from results.criteria.judgement import OWN_ERROR
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import SoftwareError, TestbedError, UsageError
 from testbed.experiments import experiment_run, mid_move_actions
 from testbed.experiments.catalogue.kip73_upgrade import EXPERIMENT, _action
 from testbed.experiments.experiment import read_settings
@@ -15,6 +15,7 @@ from testbed.kafka.errors import UnreachableError
 from testbed.probes.recorder import Recorder
 from testbed.reassignment.driver import DriverError
 from testbed.software.kafka import kafka_release
+from testbed.topology.find import find
 from tests.experiments.running_move import FakeMove
 
 
@@ -53,6 +54,80 @@ def test_what_could_never_join_is_refused_before_anything_is_measured(mover):
     told = r"4\.3\.1 is no upgrade of 4\.2\.1: the cluster has finalized metadata\.version=26"
     with pytest.raises(UsageError, match=told), Upgrade(["b3"], "4.3.1", 10.0).around(mover):
         pytest.fail("it was begun")
+
+
+LEVELS = {"4.1.0": 23, "4.2.1": 24, "4.3.1": 25}
+
+
+@pytest.fixture
+def releases(monkeypatch):
+    """Three releases, each with its own `metadata.version`."""
+
+    def found(source):
+        if source not in LEVELS:
+            raise SoftwareError(f"Maven's registry has no Kafka {source}")
+        return SimpleNamespace(version=source)
+
+    monkeypatch.setattr(mid_move_actions, "kafka_release", found)
+    monkeypatch.setattr(mid_move_actions, "levels_of", lambda release: {"metadata.version": LEVELS[release.version]})
+
+
+OLDER = (
+    r"to=4\.1\.0: 4\.1\.0 is no upgrade of 4\.2\.1: the cluster has finalized metadata\.version=24, the release knows "
+    r"metadata\.version=23; begin with an older Kafka\. A downgrade begins with 4\.1\.0"
+)
+
+
+@pytest.mark.parametrize(
+    ("to", "error", "told"),
+    [
+        ("4.1.0", UsageError, OLDER),
+        ("4.2.1", UsageError, r"Kafka 4\.2\.1 runs on b3, b2, b1 already"),
+        ("4.9.9", SoftwareError, "has no Kafka 4.9.9"),
+    ],
+)
+@pytest.mark.usefixtures("releases")
+def test_what_could_never_join_is_refused_before_anything_is_made(monkeypatch, to, error, told):
+    """The testbed was made, and the preload written, before the run was refused."""
+    monkeypatch.setattr(experiment_run.Testbed, "up", lambda *_words, **_more: pytest.fail("it was made"))
+    request = experiment_run.RunRequest("kip73-upgrade", (f"to={to}",), kafka="4.2.1")
+    settings = read_settings(EXPERIMENT, "ci", request.settings)
+    with ExitStack() as stack, pytest.raises(error, match=told):
+        experiment_run._testbed(request, EXPERIMENT, settings, "run-1", stack, print)
+
+
+@pytest.mark.usefixtures("releases")
+def test_a_newer_kafka_is_accepted_and_a_mere_restart_asks_for_none(monkeypatch):
+    three = find("three-brokers").with_kafka_version("4.2.1")
+    EXPERIMENT.check_kafka(read_settings(EXPERIMENT, "ci", ["to=4.3.1"]), three, None)
+    monkeypatch.setattr(mid_move_actions, "kafka_release", lambda source: pytest.fail(source))
+    EXPERIMENT.check_kafka(read_settings(EXPERIMENT, "ci", []), three, None)
+
+
+@pytest.mark.usefixtures("releases")
+def test_a_testbed_that_is_up_says_which_features_it_has():
+    """One that was upgraded has more than its release alone."""
+
+    def up(level, **kafka):
+        admin = SimpleNamespace(features=lambda: {"metadata.version": level})
+        return SimpleNamespace(state=SimpleNamespace(kafka=kafka), admin=lambda: nullcontext(admin))
+
+    upgrade, topology = Upgrade(["b2", "b1"], "4.2.1", 10.0), find("two-brokers")
+    with pytest.raises(UsageError, match=r"no upgrade of 4\.1\.0: the cluster has finalized metadata\.version=25"):
+        upgrade.check_kafka(topology, up(25, b1="4.1.0", b2="4.1.0"))
+    upgrade.check_kafka(topology, up(23, b1="4.1.0", b2="4.1.0"))
+
+
+@pytest.mark.usefixtures("releases")
+def test_features_are_not_finalized_while_a_controller_stays_behind():
+    """The last broker's upgrade was refused during the move: the release was blamed."""
+    admin = SimpleNamespace(features=lambda: {"metadata.version": 24})
+    kafka = {"c1": "4.2.1", "b1": "4.2.1", "b2": "4.2.1"}
+    testbed = SimpleNamespace(state=SimpleNamespace(kafka=kafka), admin=lambda: nullcontext(admin))
+    Upgrade(["b2", "b1"], "4.3.1", 10.0).check_kafka(find("two-brokers"), testbed)
+    told = r"finalize=yes: c1 would stay at Kafka 4\.2\.1, which lacks features of 4\.3\.1: take a topology"
+    with pytest.raises(UsageError, match=told):
+        Upgrade(["b2", "b1"], "4.3.1", 10.0, finalize=True).check_kafka(find("two-brokers"), testbed)
 
 
 def test_machines_that_exist_are_refused_before_the_run():

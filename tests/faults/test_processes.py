@@ -2,6 +2,7 @@ import threading
 
 import pytest
 
+from testbed.errors import KafkaStuck
 from testbed.faults import Faults, parse_fault
 from testbed.faults.catalogue.broker_restart import BrokerRestart
 from testbed.provision import state as states
@@ -27,6 +28,13 @@ def test_a_restart_is_seen_by_another_process(one, faults):
     faults.add(parse_fault("broker-restart host=b2"))
     assert one.nodes["b2"].pid() == 101
     assert BrokerRestart("b2", before=101).verify(one) == "process 101 is there, in state S, as before"
+
+
+def test_a_broker_that_ends_after_its_restart_is_an_error_at_once(one):
+    """The wait went on for 90 s, and its end said nothing of the broker's log."""
+    one.nodes["b2"].state = None
+    with pytest.raises(KafkaStuck, match="^Kafka on b2 ended after its restart; the end of its log:\nthe end"):
+        BrokerRestart("b2", before=99).verify(one)
 
 
 def test_what_runs_already_is_not_started_again(one, faults):

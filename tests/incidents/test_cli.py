@@ -16,6 +16,7 @@ from testbed.incidents import replay as replay_module
 from testbed.incidents.replay import IncidentScenario, ReplayResult
 from testbed.probes.recorder import Recorder
 from tests.incidents.files import SMALL
+from tests.provision.states import make
 from tests.results.synthetic import synthetic_run
 
 
@@ -68,6 +69,10 @@ def test_every_mistake_of_a_file_is_shown_with_its_place(capsys, tmp_path):
         (["replay", "move-before-quota", "--set", "throttle"], "expected NAME=VALUE, such as throttle=5MB/s"),
         (["replay", "move-before-quota", "--set", "throtle=5MB/s"], "there is no parameter throtle"),
         (["replay", "move-before-quota", "--set", "throttle=5"], "5 has no unit"),
+        (
+            ["replay", "move-before-quota", "--set", "throttle=5MB/s", "--set", "throttle=6MB/s"],
+            "throttle is set twice: 5MB/s and 6MB/s; leave one out",
+        ),
         (["replay", "move-before-quota", "--seed", "-1"], "allowed: 0 or more"),
         (["replay", "move-before-quota", "--dry-run", "--json"], "--dry-run prints text"),
         (["replay", "move-before-quota", "--repeats", "0"], "allowed: 1 or more"),
@@ -81,6 +86,14 @@ def test_refusals_say_what_is_allowed(words, shown, capsys):
 def test_without_an_engine_nothing_is_begun(capsys):
     assert main(["replay", "move-before-quota"]) == 70
     assert "testbed doctor --fix" in capsys.readouterr().err
+
+
+def test_a_testbed_with_a_host_that_a_killed_command_was_adding_is_named(capsys, monkeypatch):
+    """The message was that the testbed has the topology of the incident's name."""
+    testbed = SimpleNamespace(name="one", state=make(changing={"b9": "1@1@another boot"}), close=lambda: None)
+    monkeypatch.setattr("testbed.provision.testbed.Testbed.attach", lambda _name: testbed)
+    assert main(["replay", "move-before-quota", "--on", "one"]) == 70
+    assert "testbed one has b9, which a killed command was adding or removing: `testbed" in capsys.readouterr().err
 
 
 def test_a_replay_that_ends_early_leaves_an_inconclusive_run_and_its_reason(capsys, monkeypatch, tmp_path):

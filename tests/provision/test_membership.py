@@ -15,7 +15,15 @@ from testbed.provision import kafka_nodes, membership
 from testbed.provision import state as states
 from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import why_not_whole
-from testbed.provision.membership import add_host, joining, joining_brokers, kafka_of_alike, remove_host
+from testbed.provision.membership import (
+    add_host,
+    joining,
+    joining_brokers,
+    kafka_of_alike,
+    note_own_hosts,
+    remove_host,
+    require_whole_change,
+)
 from testbed.provision.upgrade import rolling_upgrade
 from testbed.topology import TopologyError, load_document
 from testbed.topology.find import find
@@ -261,6 +269,28 @@ def test_a_change_whose_command_was_killed_is_named_and_one_that_goes_on_is_not(
     assert make(changing={"b3": str(Owner.this_process())}).half_changed == ""
     killed = make(changing={"b3": "1@1@another boot"})
     assert killed.half_changed == "b3, which a killed command was adding or removing"
+
+
+def test_hosts_that_a_run_has_not_put_back_are_named_once_it_is_dead(tmp_path, monkeypatch):
+    """The broker of a killed `scale-out` was the testbed's own: the next run was refused for its number of brokers."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    on = Cluster(monkeypatch)
+    note_own_hosts(on)
+    monkeypatch.setattr(kafka_nodes, "silent", lambda _testbed, _nodes: [])
+    add_host(on, joining(S3, "b3", "b2"), print, print)
+    assert states.load("one").half_changed == ""
+    dead = dict.fromkeys(on.state.own_hosts, "1@1@another boot")
+    assert list(dead) == ["b1", "b2", "s1"]
+    on.record(replace(on.state, own_hosts=dead))
+    left = "b3, which a run added or removed and did not put back"
+    assert states.load("one").half_changed == left
+    with pytest.raises(TestbedError, match=f"testbed one has {left}: `testbed down one` and `testbed up` make it again"):
+        require_whole_change(on)
+    on.hosts = dict.fromkeys(("b2", "b3"), SimpleNamespace(close=lambda: None))
+    remove_host(on, "b3", print, print)
+    assert states.load("one").half_changed == ""
+    remove_host(on, "b2", print, print)
+    assert states.load("one").half_changed == ""  # a user removed it: the killed run had nothing to put back
 
 
 def test_what_another_command_changed_since_is_taken_over_before_a_host_leaves(tmp_path, monkeypatch):

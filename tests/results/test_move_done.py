@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from results.contract.manifest import Done
-from results.contract.schema import Sample, samples_table
+from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
 from results.criteria.judgement import noisy
 from tests.results.judged import named
@@ -22,8 +22,11 @@ def sampled(metric, value, host="machine", until=60):
     return [Sample(us(t), host, metric, float(value(t))) for t in range(-5, until)]
 
 
-def undone(run, waited_s, in_flight=lambda _t: 3, more=(), *, nic=None, why="still being reassigned"):
-    """The findings of `move-done` and the judgement of a run whose wait was over after so many seconds."""
+def undone(run, waited_s, in_flight=lambda _t: 3, more=(), *, nic=None, why="still being reassigned", told=()):
+    """The findings of `move-done` and the judgement of a run whose wait was over after so many seconds.
+
+    `told` are events of an action that ended the move: then the runner did not wait for the move itself.
+    """
     dropped = pa.array(["move.in_flight", "cpu.busy", "cpu.steal"])
     others = run.samples.filter(pc.invert(pc.is_in(run.samples["metric"], dropped)))
     others = others.filter(pc.less_equal(pc.cast(others["ts"], pa.int64()), us(waited_s)))
@@ -34,7 +37,8 @@ def undone(run, waited_s, in_flight=lambda _t: 3, more=(), *, nic=None, why="sti
             more = [*more, *sampled(metric, lambda _t, value=value: value, until=round(waited_s) + 2)]
     samples = pa.concat_tables([others, samples_table([*polls, *more])])
     events = run.events.filter(pc.not_equal(run.events["kind"], "move.done"))
-    facts = replace(run.manifest.facts, done=Done(False, why, waited_s))
+    events = pa.concat_tables([events, events_table(told)])
+    facts = replace(run.manifest.facts, done=Done(False, why, None if told else waited_s))
     manifest = replace(run.manifest, facts=facts)
     if nic:
         manifest = replace(manifest, nics=tuple(replace(each, ratio=nic) for each in manifest.nics))
@@ -122,6 +126,39 @@ def test_cpu_time_that_brokers_used_excuses_nothing(make_run):
     assert undone(make_run(), 50, more=[*busy, *used])[0].verdict == "fail"
     others = [each._replace(value=10.0 + 0.1 * (each.value - 10.0)) for each in used]
     assert undone(make_run(), 50, more=[*busy, *others])[0].verdict == "inconclusive"
+
+
+def not_back(run, more=(), **detail):
+    """The finding of a run that restarted b2 5 s after its begin, and waited for it for 50 s."""
+    leaving = Event(us(5), "broker.leaving", "restart", "b2")
+    failed = Event(us(55), "restart.failed", "restart", "b2", {"why": "waited", **detail})
+    return undone(run, 58, more=more, why="the restart of b2 failed: waited", told=(leaving, failed))[0]
+
+
+@pytest.mark.parametrize(
+    ("until", "late", "verdict"),
+    [
+        (55, True, "inconclusive"),
+        (39, True, "inconclusive"),
+        (37, True, "fail"),
+        (0, True, "fail"),
+        (55, False, "fail"),
+    ],
+)
+def test_stolen_time_explains_a_broker_that_is_late_after_its_restart_and_none_that_ended(
+    make_run, until, late, verdict
+):
+    """A broker that did not come back left a run of `kip73-bounce` inconclusive, and one of `kip73-upgrade` failed."""
+    found = not_back(make_run(), robbed(until, since=5), late=late)
+    assert found.verdict == verdict
+    if verdict == "inconclusive":
+        assert f"{55 - until:.1f} of 50.0 s are left; the restart of b2 failed: waited" in found.why
+
+
+def test_a_slow_disk_explains_a_broker_that_is_late_after_its_restart(make_run):
+    assert not_back(make_run(), WAITING, late=True).verdict == "inconclusive"
+    assert not_back(make_run(), WAITING, late=False).verdict == "fail"
+    assert not_back(make_run(), WAITING).verdict == "fail"  # of an earlier version, which recorded no `late`
 
 
 LEFT = ("moving-0 on b2", "moving-1 on b2", "moving-2 on b2", "moving-3 on b2")

@@ -136,8 +136,11 @@ def test_an_interrupted_comparison_is_gone_on_with(doors, capsys):
         (["kip73-two-node", "--repeats", "3"], "--repeats: kip73-two-node is one run"),
         (["kip73-two-node", "--resume", "x"], "--resume: kip73-two-node is one run"),
         (["batching-compare", "--on", "mine"], "leave --on out"),
+        (["batching-compare", "--defect", "late-isr"], "takes a defect as a setting: --set defect=late-isr"),
         (["batching-compare", "--set", "mode=at-once"], "allowed are unbatched, batched, incremental"),
         (["batching-compare", "--set", "replicas=0"], "expected a whole number from 1"),
+        (["kip73-two-node", "--set", "rate=5MB/s", "--set", "rate=6MB/s"], "rate is set twice: 5MB/s and 6MB/s"),
+        (["batching-compare", "--set", "mode=batched", "--set", "mode=unbatched"], "mode is set twice: batched and"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_made(doors, capsys, words, why):

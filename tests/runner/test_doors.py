@@ -436,6 +436,7 @@ def test_every_run_is_confirmed_before_anything_is_told(doors):
         (["compare", "--kafka", "4.3.1", "--kafka", "4.2.1", "--threshold", "300"], "threshold 3.0"),
         (["compare", "--kafka", "4.3.1", "--variant", "a: fetch=tuned"], "either --kafka A --kafka B, or --variant"),
         (["compare", "--variant", "a: fetch=tunned", "--variant", "b: fetch=default"], "did you mean tuned?"),
+        ([*COMPARE, "--set", "rate=5MB/s", "--set", "rate=6MB/s"], "rate is set twice: 5MB/s and 6MB/s; leave one out"),
     ],
 )
 def test_refusals_come_before_anything_is_made(doors, words, told, capsys):

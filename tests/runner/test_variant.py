@@ -65,7 +65,12 @@ def test_a_variant_by_hand():
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("fetch=tuned", "expected 'LABEL: NAME=VALUE"), ("a: tuned", "expected NAME=VALUE"), ("a: x=", "NAME=VALUE")],
+    [
+        ("fetch=tuned", "expected 'LABEL: NAME=VALUE"),
+        ("a: tuned", "expected NAME=VALUE"),
+        ("a: x=", "NAME=VALUE"),
+        ("a: rate=1MB/s rate=2MB/s", "rate is set twice: 1MB/s and 2MB/s; leave one out"),
+    ],
 )
 def test_a_wrong_variant_is_refused(text, told):
     with pytest.raises(UsageError, match=told):

@@ -5,8 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from testbed.errors import KafkaStuck, SoftwareError, TestbedError
-from testbed.software.jvm import JVM_FLAGS, _boot_and_end, broker_command, class_path, mounts
+from testbed.provision.software import START_S
+from testbed.software import jvm
+from testbed.software.engine import EngineError, Trouble
+from testbed.software.jvm import JVM_FLAGS, STARTED_LINE, _boot_and_end, broker_command, class_path, mounts
 from testbed.software.release import KafkaRelease, Logging
+from testbed.wait import WaitTimeout
 
 RELEASE = KafkaRelease("4.3.1", Path("/cache/kafka/4.3.1-1"), ("a.jar", "b.jar"), "digest", Logging.LOG4J2)
 
@@ -69,3 +73,29 @@ def test_a_kafka_that_does_not_start_is_kafkas_own_fault_unless_java_is_too_old(
     told = str(caught.value)
     assert re.match(r"Kafka 4\.3\.1 did not start in the node image \(0 s\):", told)
     assert why in told and "at kafka.Kafka" not in told
+    assert caught.value.__cause__ is None
+
+
+def test_a_kafka_that_starts_late_may_be_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign took a slow machine for a Kafka that does not start, and a user had no remedy."""
+    assert 2 * START_S == jvm.START_TIMEOUT_S
+    monkeypatch.setattr(jvm, "START_TIMEOUT_S", 0.0)
+    container = SimpleNamespace(output=lambda: iter(["INFO loading"]), signal=lambda _name: None)
+    with pytest.raises(KafkaStuck, match=r"give it more CPUs, and repeat the command; the end of its log:") as caught:
+        _boot_and_end(container, RELEASE)
+    assert isinstance(caught.value.__cause__, WaitTimeout)
+
+
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [(TimeoutError("timed out"), "did not write its class-data archive within 60 s: end other work"), (None, "gone")],
+)
+def test_a_jvm_that_does_not_end_names_the_remedy(cause: Exception | None, told: str) -> None:
+    """The message was the engine's: *unix:///…: timed out*."""
+
+    def wait(_timeout_s: float) -> None:
+        raise EngineError("the engine is gone", Trouble.FAILED) from cause
+
+    container = SimpleNamespace(output=lambda: iter([STARTED_LINE]), signal=lambda _name: None, wait=wait)
+    with pytest.raises(SoftwareError, match=told):
+        _boot_and_end(container, RELEASE)

@@ -7,8 +7,10 @@ import pytest
 from testbed.errors import TestbedError, UsageError
 from testbed.kafka.health import Health
 from testbed.kafka.types import TopicPartition
+from testbed.provision import upgrade
 from testbed.provision.upgrade import _check, _upgrade, _wanted, cannot_join, next_host, quorum_without
 from testbed.topology import load_document
+from tests.provision.states import make
 
 FEATURES = {"3.9.2": {"metadata.version": 21}, "4.3.1": {"metadata.version": 30, "share.version": 1}}
 
@@ -135,4 +137,47 @@ def test_a_host_that_does_not_stop_is_told_with_the_way_back() -> None:
     on.node = lambda _host: SimpleNamespace(stop=stop, log_tail=lambda: "shutting down")
     way_back = r"(?s)to end after SIGTERM\n.*shutting down\n`testbed upgrade mixed --to 3\.9\.2 --hosts b2` starts it"
     with pytest.raises(TestbedError, match=way_back):
-        _upgrade(on, on.topology.host("b2"), kafka("4.3.1"), 1.0)
+        _upgrade(on, on.topology.host("b2"), kafka("4.3.1"), 1.0, print)
+
+
+class InterruptedNode:
+    """A node whose stop, or whose start, Ctrl-C interrupts. It notes what is done to it."""
+
+    def __init__(self, at: str) -> None:
+        self.at, self.runs = at, True
+        self.done: list[str] = []
+
+    def stop(self, timeout_s: float) -> None:
+        if self.at == "stop":
+            raise KeyboardInterrupt
+        self.runs = False
+
+    def start(self) -> None:
+        if self.at == "start":
+            self.at = ""
+            raise KeyboardInterrupt
+        self.runs = True
+        self.done.append("started")
+
+    def kill(self) -> None:
+        self.runs = False
+        self.done.append("killed")
+
+    def pid(self) -> int | None:
+        return 7 if self.runs else None
+
+
+@pytest.mark.parametrize(
+    ("at", "done", "version"), [("stop", ["killed", "started"], "3.9.2"), ("start", ["started"], "4.3.1")]
+)
+def test_ctrl_c_leaves_no_node_down(monkeypatch, at, done, version) -> None:
+    """The host had no Kafka then, also on a testbed that stays up after a run."""
+    on, node = mixed_testbed({}), InterruptedNode(at)
+    on.node = lambda _host: node
+    on.state = make("mixed", kafka=dict(on.state.kafka))
+    on.record = lambda state: setattr(on, "state", state)
+    monkeypatch.setattr(upgrade, "configure", lambda _testbed, host: None)
+    monkeypatch.setattr(upgrade, "_observe", lambda _testbed: Health(1, 40, {}, (), frozenset()))
+    with pytest.raises(KeyboardInterrupt):
+        _upgrade(on, on.topology.host("b2"), kafka("4.3.1"), 1.0, print)
+    assert (node.done, node.runs, on.state.kafka["b2"]) == (done, True, version)

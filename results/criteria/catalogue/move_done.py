@@ -33,14 +33,20 @@ from results.criteria.run_view import RunView
 from results.criteria.sample_series import Micros, at_instants
 
 SHOWN = 3
+LEAVING, FAILED = "broker.leaving", ("restart.failed", "upgrade.failed")
 SLACK = 3
 """The runner waits for more than three times what a healthy move takes: three times the throttle's time and a minute,
-or five times log size ÷ NIC and 90 s. So a move had its time where the machine was fit for a third of the wait."""
+or five times log size ÷ NIC and 90 s. So a move had its time where the machine was fit for a third of the wait.
+
+Healthy brokers that were restarted or upgraded were back, and all in sync, after 6 to 14 s on two cores
+(docs/measurements/kip73.md). The runner waits for at least 60 s: a third of that is more than they needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class VainWait:
     """The runner's wait for a move that was not done: its time, and what of that the machine was fit.
+
+    A broker that the runner stopped and that was not back in time is such a wait, too: it goes on.
 
     `listed` says whether partitions were in flight at the end, `going_on` whether the move went on until then: a copy
     that was behind grew, or fewer partitions were in flight.
@@ -58,7 +64,12 @@ def vain_wait(run: RunView) -> VainWait | None:
     A run of before the runner recorded its wait has none.
     """
     done, begun_us = run.manifest.facts.done, run.measures.started_us
-    if done is None or done.ok or done.waited_s is None or begun_us is None:
+    if done is None or done.ok:
+        return None
+    if (late := _late_return(run)) is not None:
+        seconds = (late[1] - late[0]) / US
+        return VainWait(seconds, seconds - run.unfit.seconds(*late), listed=True, going_on=True)
+    if done.waited_s is None or begun_us is None:
         return None
     ended_us = begun_us + round(done.waited_s * US)
     polls = run.series.gauge("move.in_flight", DRIVER).between(begun_us, ended_us)
@@ -72,6 +83,17 @@ def vain_wait(run: RunView) -> VainWait | None:
     rest_s = (ended_us - changed_us) / US - run.unfit.seconds(changed_us, ended_us)
     fit_s = seconds - run.unfit.seconds(begun_us, ended_us)
     return VainWait(seconds, fit_s, listed, going_on=rest_s <= _longest_rest_s(run))
+
+
+def _late_return(run: RunView) -> tuple[int, int] | None:
+    """Return from when until when the runner waited for a broker that it had stopped; None unless it was late."""
+    left: dict[str | None, int] = {}
+    for event in run.series.events_of((LEAVING, *FAILED)):
+        if event.kind == LEAVING:
+            left[event.host] = event.us
+        elif event.host in left:
+            return (left[event.host], event.us) if event.detail.get("late") is True else None
+    return None
 
 
 def _copied(run: RunView) -> Iterator[Micros]:

@@ -33,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from results.verdicts import EXIT
     from testbed.cli import campaign_output
+    from testbed.experiments.experiment import require_once
     from testbed.runner.campaign import new_campaign, require_enough_pairs
     from testbed.runner.variant import Variant, of_each, parse_variant, split_defects
 
@@ -42,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("give either --kafka A --kafka B, or --variant twice, with kafka=… in each")
         name = args.experiment or "kip73-two-node"
         settings, defects = split_defects(args.set)
+        require_once(settings)
         base = Variant(name, name, args.profile or "ci", settings, None, args.topology, defects=defects)
         variants = [parse_variant(word, base) for word in args.variant] or list(of_each(base, args.kafka))
         if len(variants) < 2:

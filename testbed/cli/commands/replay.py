@@ -42,6 +42,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _varied(words: list[str]) -> dict[str, str]:
+    from testbed.experiments.experiment import require_once
+
+    require_once(words)
     found = {}
     for word in words:
         name, equals, value = word.partition("=")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+from testbed.errors import KafkaStuck
 from testbed.faults.fault import remembered_field
 from testbed.faults.processes import ProcessFault, look, require_running, restart
 from testbed.provision.kafka_nodes import silent
@@ -30,10 +31,11 @@ class BrokerRestart(ProcessFault):
         restart(testbed, self.host)
 
     def verify(self, testbed: Testbed) -> str | None:
-        """See `Fault.verify`."""
-        seen = look(testbed.node(self.host))
+        """See `Fault.verify`. Raise `KafkaStuck` at once when the new process has ended."""
+        node = testbed.node(self.host)
+        seen = look(node)
         if seen is None:
-            return "Kafka was not started again"
+            raise KafkaStuck(f"Kafka on {self.host} ended after its restart; the end of its log:\n{node.log_tail()}")
         if seen.pid == self.before:
             return f"{seen}, as before"
         return next(iter(silent(testbed, [self.host])), None)
