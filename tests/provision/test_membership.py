@@ -284,7 +284,9 @@ def test_hosts_that_a_run_has_not_put_back_are_named_once_it_is_dead(tmp_path, m
     on.record(replace(on.state, own_hosts=dead))
     left = "b3, which a run added or removed and did not put back"
     assert states.load("one").half_changed == left
-    with pytest.raises(TestbedError, match=f"testbed one has {left}: `testbed down one` and `testbed up` make it again"):
+    with pytest.raises(
+        TestbedError, match=f"testbed one has {left}: `testbed down one` and `testbed up` make it again"
+    ):
         require_whole_change(on)
     on.hosts = dict.fromkeys(("b2", "b3"), SimpleNamespace(close=lambda: None))
     remove_host(on, "b3", print, print)
