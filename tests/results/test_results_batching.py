@@ -170,3 +170,6 @@ def test_replicas_in_sync_are_not_held_back_by_a_throttle_below_what_they_take()
     assert verdict(simulate(one_to_two(2e6)))[0] == "inconclusive"
     below = simulate(one_to_two(0.0, quotas=((0.0, 10e6), (15.0, 5e6), (45.0, 10e6))))
     assert verdict(below)[0] == "fail"
+    # New replicas get five times the lowered throttle: those in sync may be held back all the same.
+    leaking = tuple((host, 10.0, 20.0, 5e6) for host in ("b1", "b2", "b3"))
+    assert verdict(simulate(one_to_two(0.5e6, quotas=quotas, real_quota=leaking)))[0] == "fail"
