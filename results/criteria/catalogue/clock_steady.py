@@ -71,5 +71,6 @@ CRITERION = Criterion(
     judge=lambda run: judge_clocks(clocks(run.series)),
     needs=lambda run: (has_any_move(run) or has_steps(run)) and len(run.series.of_metric(METRIC)) > 0,
     by_name=False,
+    about_machine=True,
     catches="A clock that jumps while data moves.",
 )

@@ -86,6 +86,7 @@ CRITERION = Criterion(
     section=RATES,
     judge=lambda run: _judge(run.measures, run.move),
     rests_on_preconditions=True,
+    quota_binds=True,
     skips=in_steps("the first 11 s are of the first batches, however many those are"),
     catches="A first burst of another size than the fetch settings explain.",
     smallest="10 % more, at first",

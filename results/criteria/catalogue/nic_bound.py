@@ -83,6 +83,7 @@ CRITERION = Criterion(
     section=RATES,
     judge=lambda run: judge_nic_bound(run.measures, run.move, run.manifest.nics),
     rests_on_preconditions=True,
+    of_nic_bytes=True,
     skips=in_steps("a NIC rests when the steps do"),
     catches="A quota that holds back a move although it lies above the NIC.",
     smallest="5 % slower than the NIC",

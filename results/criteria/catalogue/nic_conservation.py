@@ -122,6 +122,7 @@ CRITERION = Criterion(
     section=RATES,
     judge=_judge,
     rests_on_preconditions=True,
+    of_nic_bytes=True,
     catches="Bytes that cross the network and reach no log.",
     smallest="4 % more bytes",
 )

@@ -114,5 +114,6 @@ CRITERION = Criterion(
     judge=lambda run: [_judge(run)],
     needs=_has_records,
     by_name=False,
+    of_records=True,
     catches="A move that loses, doubles, changes or reorders a record, or copies a log in part or differently.",
 )
