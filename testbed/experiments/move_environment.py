@@ -7,6 +7,7 @@ from functools import partial
 from operator import not_
 
 from results.contract.manifest import Differences, Fetch, LiveLoad, NicMeasurement, Records
+from results.contract.network import FRAME_BYTES, FRAME_PAYLOAD_BYTES
 from results.contract.relocation import Storage
 from results.contract.schema import Sample
 from results.contract.texts import plural
@@ -57,7 +58,7 @@ ANSWERED_S = 30.0
 """The longest wait for a description of all partitions: three timeouts of the Admin client."""
 PRELOAD_NAME = "preload"
 """The producer's name, in the audit, of the records written before a move."""
-FULL_FRAMES = 1514 / 1448
+FULL_FRAMES = FRAME_BYTES / FRAME_PAYLOAD_BYTES
 """NIC bytes per payload byte in full frames: the factor for software without a calibration transfer."""
 SHOWN = 10
 
