@@ -71,6 +71,14 @@ def test_without_a_limit_there_is_nothing_to_keep():
     assert verdicts(None) == {"last-step": "inconclusive"}
 
 
+def test_a_limit_that_the_whole_plan_keeps_says_nothing():
+    """Of 100 partitions no 101 are in flight: the limit was kept whatever the driver did."""
+    few = replace(FINE, limits=Limits(1, 100, 100))
+    assert set(verdicts(few)) == {"replicas-per-step", "last-step", "no-double-copy"}
+    assert "partitions-in-flight" in verdicts(replace(few, limits=Limits(1, 99, None)))
+    assert verdicts(replace(few, partitions=0, steps=0))["partitions-in-flight"] == "inconclusive"
+
+
 def test_more_replicas_for_min_insync_replicas_are_no_breach():
     assert verdicts(replace(FINE, most_added=3))["replicas-per-step"] == "pass"
 
