@@ -163,6 +163,8 @@ def test_at_once_all_replicas_fetch_and_in_steps_only_r_more_than_before(mode, l
 def test_without_r_or_a_look_there_is_nothing_to_say_of_who_fetches():
     assert fetching(one_to_two(2e6), mode="batched", limits=Limits(None, 5, None)) == []
     assert [each.verdict for each in fetching(one_to_two(2e6))] == ["inconclusive"]
+    never = fetching(one_to_two(2e6), mode="unbatched", limits=Limits(None, None, None), steps=0, fetching=0)
+    assert [(each.verdict, each.why) for each in never] == [("inconclusive", "no step was listed in 80 polls")]
 
 
 def test_replicas_in_sync_are_not_held_back_by_a_throttle_below_what_they_take():
