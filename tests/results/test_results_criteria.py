@@ -337,6 +337,8 @@ def test_an_error_in_a_brokers_log_fails_there_and_a_warning_is_attached(make_ru
         ("b1", "pass", "2 × WARN slow (B)"),
         ("b2", "fail", "ERROR broken (B)"),
     ]
+    expected = "no ERROR or FATAL that is not known to be harmless"
+    assert {c.expected for c in named(judgement, "logs-clean")} == {expected}
     assert with_logs(make_run(), warned, HostLog("b2")).verdict == "pass"
 
 
