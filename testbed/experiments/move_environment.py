@@ -41,6 +41,7 @@ from testbed.tiered.remote_log import RemoteLog
 from testbed.tiered.topics import wait_local
 from testbed.topology.host import DeclaredHost, node_ids
 from testbed.topology.model import Topology
+from testbed.units import format_size
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.audit import Audit
 from testbed.workload.outcome import ProcessResult, WorkloadResult
@@ -122,7 +123,7 @@ class MoveEnvironment:
     def preload(self, fills: Sequence[Fill]) -> None:
         """Write the records of `fills` and wait until all replicas in sync have them. Raise `WaitTimeout` otherwise."""
         total, partitions = sum(fill.bytes for fill in fills), sum(len(fill.partitions) for fill in fills)
-        self.context.progress(f"preloading {total / 1e6:.0f} MB into {plural(partitions, 'partition')}")
+        self.context.progress(f"preloading {format_size(total, 3)} into {plural(partitions, 'partition')}")
         followed = any(group.in_sync for group in self.layout.groups)
         size = SHARED_BATCH_BYTES if self.setup.storage == "automq" else BATCH_BYTES
         preload(

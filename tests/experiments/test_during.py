@@ -19,7 +19,7 @@ from testbed.experiments.mid_move_actions import (
     SourceKill,
 )
 from testbed.experiments.move_environment import MoveSetup
-from testbed.experiments.throttled_run import _timeout_s
+from testbed.experiments.throttled_run import _announce, _timeout_s
 from testbed.faults import FaultDidNotFire
 from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.kafka.errors import UnreachableError
@@ -226,6 +226,21 @@ def test_a_move_over_a_slow_nic_has_three_times_the_nic_s_time_whatever_the_quot
     [moving] = layout.throttled
     sizes = {tp: moving.bytes // len(moving.partitions) for tp in moving.tps()}
     assert _timeout_s(run, sizes) > 3 * 299
+
+
+def test_a_small_move_is_announced_with_its_size():
+    """The runner said *moving 0 MB*."""
+    layout = kip73_nic_bound._layout(read_settings(find_experiment("kip73-nic-bound"), "ci", []), ("b1", "b2"))
+    [moving] = layout.throttled
+    shown = []
+    environment = SimpleNamespace(
+        layout=layout,
+        setup=MoveSetup(layout, 2_000_000, "tuned", MidMoveAction()),
+        ids={"b1": 1, "b2": 2},
+        context=SimpleNamespace(progress=shown.append),
+    )
+    _announce(environment, dict.fromkeys(moving.tps(), 4_000))
+    assert shown == ["moving 400kB at 2MB/s, about 0 s"]
 
 
 def test_the_bound_of_a_throttle_is_not_judged_where_the_nic_cannot_carry_as_much():
