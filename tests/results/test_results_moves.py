@@ -564,6 +564,7 @@ def test_the_nic_that_binds_is_the_slowest():
 def test_the_verdict_says_which_of_quota_and_nic_bound():
     slow = nic_bound(40e6, nic_rate=10e6)
     assert {c.why.split(":")[0] for c in named(slow, "nic-bound")} == {"the NIC bound"}
+    assert {", throttled bytes are " in c.why for c in named(slow, "nic-bound")} == {True}
     assert slow.verdict == "pass", [c for c in slow.criteria if c.verdict != "pass"]
     throttled = nic_bound(5e6, nic_rate=10e6, size=300e6)
     assert verdicts(throttled, "nic-bound") == {"fail"}

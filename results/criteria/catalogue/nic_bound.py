@@ -60,7 +60,7 @@ def _nic_bound(nic: NicPayload, rates: HostRates | None, move: Move, nics: Seque
         verdict = "pass" if is_nic and of_quota < QUOTA_LEAST else "fail"
         why = (
             f"{bound} bound: {rate(carried)} of payload is {observed:.3f} of what the NIC was measured to carry, "
-            f"listed bytes are {of_quota:.3f} of the quota"
+            f"throttled bytes are {of_quota:.3f} of the quota"
         )
     return finding(
         "nic-bound",
