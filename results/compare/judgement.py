@@ -23,6 +23,7 @@ from results.compare.effect import (
     walsh_averages,
 )
 from results.contract.texts import digits, plural
+from results.criteria.judgement import catalogue
 from results.verdicts import rank
 
 Verdict = Literal["OK", "IMPROVED", "REGRESSED", "NOISY", "ENV-CHANGED", "NO-DATA"]
@@ -259,13 +260,12 @@ ANY = "one criterion or another"
 """What fails, where several do: another one each time, on another broker perhaps."""
 DOUBTFUL = 2
 """The failures above a baseline's from which the verdict stays open."""
-RECORDS = frozenset({"records-intact", "live-records"})
-"""The criteria of lost and spoiled records. No busy machine makes them fail, and what a client did is inconclusive."""
 
 
 def of_records(criterion: str) -> bool:
-    """Return whether a criterion is one of these; its name may have a place, as in `live-records producer-1`."""
-    return criterion.partition(" ")[0] in RECORDS
+    """Return whether a criterion is about records; its name may have a place, as in `live-records producer-1`."""
+    known = catalogue().get(criterion.partition(" ")[0])
+    return known is not None and known.of_records
 
 
 def doubtful_from(criterion: str) -> int:

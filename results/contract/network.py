@@ -7,15 +7,17 @@ from typing import Literal
 from results.contract.verdict import Direction
 
 When = Literal["before", "during", "after"]
+FRAME_BYTES, FRAME_PAYLOAD_BYTES = 1514, 1448
+"""A full Ethernet frame as a NIC counts it, at an MTU of 1500, and the TCP payload in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NicMeasurement:
     """One NIC, one direction, measured when nothing else used it.
 
-    `payload_bytes_per_s` is the measured TCP payload rate; `ratio` is that over the declared payload rate
-    (declared_bps * 1448 / 1514 / 8). Both are None when the measurement did not succeed. `readings` are the ratios of
-    all measurements in their order, of which `ratio` is the last; empty in runs that did not keep them.
+    `payload_bytes_per_s` is the measured TCP payload rate; `ratio` is that over the declared payload rate, which is
+    1448 of 1514 bytes. Both are None when the measurement did not succeed. `readings` are the ratios of all
+    measurements in their order, of which `ratio` is the last; empty in runs that did not keep them.
     """
 
     host: str

@@ -114,10 +114,10 @@ class Relocation:
     """The move as it was asked for, and as it lay when it began.
 
     `stores` are the hosts of the object store. `nic_bytes_per_log_byte` is that, of an unthrottled transfer before the
-    move; None when that failed. `written_bytes_per_s` is the rate at which logs grow, also logs that stay, as the
-    load was declared. `balanced` says whether every broker was to have its share of partitions afterwards. `membership`
-    is the broker that joined or left; None without one. `uploads` is of tiered partitions that clients write to, None
-    in runs of before.
+    move; None when that failed. On shared storage, where nothing is copied, it is that of full frames.
+    `written_bytes_per_s` is the rate at which logs grow, also logs that stay, as the load was declared. `balanced` says
+    whether every broker was to have its share of partitions afterwards. `membership` is the broker that joined or left;
+    None without one. `uploads` is of tiered partitions that clients write to, None in runs of before.
     """
 
     storage: Storage

@@ -26,6 +26,11 @@ def _unseen(steps: BatchingPolls) -> str | None:
     return None
 
 
+def cannot_exceed(steps: BatchingPolls, limit: int) -> bool:
+    """Return whether no more partitions than a limit can be in flight at once: the plan has no more."""
+    return 0 < steps.partitions <= limit
+
+
 def most_at_once_finding(steps: BatchingPolls, name: str, limit: int, most: int, what: str) -> Finding:
     """Return the finding of a limit on what is in flight at once; `what` has the limit in words."""
     why = f"{most} of {limit} at most, in {plural(steps.polls, 'poll')} of {plural(steps.partitions, 'partition')}"

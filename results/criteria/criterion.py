@@ -117,6 +117,14 @@ class Criterion:
     spared: Callable[[RunView], Iterable[Finding]] | None = None
     """The findings as if the time had not passed in which the machine was unfit (`RunView.unfit`). None: what is judged
     is no wait of some seconds. A failure by that time alone is left open."""
+    about_machine: bool = False
+    """Of a precondition: whether it is about the machine and its network, and not about Kafka or its clients."""
+    of_nic_bytes: bool = False
+    """Whether bytes of other clients on a NIC explain its failure: they may write to a topic that they create."""
+    of_records: bool = False
+    """Whether it fails for a lost or spoiled record: no machine explains that, and of other clients a deletion only."""
+    quota_binds: bool = False
+    """Whether it fails where a link is slower than the quota: its experiments refuse such settings."""
     skips: Callable[[RunView], str | None] = lambda _run: None
     """Why nothing can be said of a run although it has what the criterion needs; None when something can."""
 

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from results.contract.network import FRAME_BYTES
 from results.contract.texts import and_more, plural
 from results.contract.verdict import Finding
 from results.criteria.background import REQUESTS_BYTES_PER_S
 from results.criteria.criterion import NETWORK_CHANGED
 from results.criteria.findings import finding, not_judged
 from results.criteria.protection_measures import calm_us
-from results.criteria.quantities import FRAME_BYTES, NIC_BYTES, US, at, size
+from results.criteria.quantities import NIC_BYTES, US, at, size
 from results.criteria.run_view import RunView
 from results.criteria.windows import counted
 

@@ -12,6 +12,7 @@ from results.contract.incident import IncidentRecord
 from results.contract.manifest import Manifest
 from results.contract.texts import plural
 from results.contract.verdict import Finding
+from results.criteria.catalogue.clock_steady import METRIC as CLOCK
 from results.criteria.catalogue.clock_steady import clocks, judge_clocks
 from results.criteria.catalogue.clocks_agree import judge_agreement
 from results.criteria.catalogue.logs_clean import certain, judge_logs, without_slow_events
@@ -58,7 +59,7 @@ def _judge_replay(run: ReplayedRun, record: IncidentRecord) -> tuple[Finding, ..
     ]
     machine = [
         machine_idle(load, QUOTA_WINDOW_S),
-        *(judge_clocks(read) if (read := clocks(run.series)) else ()),
+        *(judge_clocks(clocks(run.series)) if len(run.series.of_metric(CLOCK)) else ()),
         *(judge_agreement(run.manifest.clocks) if run.manifest.clocks else ()),
     ]
     conditions = [*nics, *machine]

@@ -14,7 +14,7 @@ from results.contract.steps import State
 from results.contract.texts import plural, shortened
 from results.contract.verdict import Finding
 from results.criteria.partition_rules import unsound
-from results.criteria.quantities import READING_S, US, size
+from results.criteria.quantities import GAP_S, READING_S, US, size
 from results.criteria.replay_events import CLOCK_SKEW, KEEPS_QUOTA, Disturbance, disturbances, traces, unhealed
 from results.criteria.replayed_run import ReplayedRun
 from results.criteria.step_measures import state_of
@@ -114,7 +114,7 @@ class MinIsrEnforced(TimelineExpectation):
         if not run.events("trace.log"):
             return self.found("inconclusive", "the metadata log was not read")
         known, hosts = disturbances(run), {broker: host for host, broker in run.brokers().items()}
-        judged, grown, wrong = 0, 0.0, []
+        judged, grown, wrong, unread = 0, 0.0, list[str](), list[str]()
         for trace in traces(run):
             least = run.least_in_sync(trace.topic)
             for (since_us, state), until_us in trace.spans(run.ended_us):
@@ -129,6 +129,8 @@ class MinIsrEnforced(TimelineExpectation):
                     continue
                 t, bytes_ = run.log_between(hosts[state.leader], trace.topic, trace.partition, begin_us, end_us)
                 judged += len(t) > 1
+                if len(t) < 2 and end_us - begin_us > GAP_S * US:
+                    unread.append(f"{trace.name} from {run.seconds(begin_us):+.1f} s")
                 more = float(np.maximum(np.diff(bytes_), 0).sum())
                 grown += more
                 if more:
@@ -138,6 +140,9 @@ class MinIsrEnforced(TimelineExpectation):
                     )
         if wrong:
             return self.found("fail", "; ".join(shortened(wrong, SHOWN)), grown)
+        if unread:
+            why = f"under min.insync.replicas its leader's log was not read: {', '.join(shortened(unread, SHOWN))}"
+            return self.found("inconclusive", why)
         return self.found("pass", f"{plural(judged, 'time')} under min.insync.replicas, without a new record", 0)
 
 

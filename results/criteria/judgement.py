@@ -6,7 +6,7 @@ A run whose experiment ended early has findings of its own: why, and the brokers
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,18 +16,7 @@ from results.contract.manifest import Manifest
 from results.contract.verdict import Finding, Verdict, overall
 from results.criteria import other_clients
 from results.criteria.catalogue.jvm_pauses import judge_jvms
-from results.criteria.criterion import (
-    BROKERS_UNRESTRAINED,
-    CLOCK_STEADY,
-    CLOCKS,
-    CLUSTER_CHANGED,
-    DISK_PRESSURE,
-    MEMORY_PRESSURE,
-    NETWORK_CHANGED,
-    NETWORK_MEASURED,
-    PRECONDITIONS,
-    Criterion,
-)
+from results.criteria.criterion import CLOCK_STEADY, CLUSTER_CHANGED, NETWORK_CHANGED, PRECONDITIONS, Criterion
 from results.criteria.findings import finding, not_judged
 from results.criteria.incident import judge_incident
 from results.criteria.measures import MoveMeasures
@@ -36,11 +25,6 @@ from results.criteria.sample_series import RunSeries
 from results.criteria.standstill import METRICS, jvm_measures
 from results.criteria.unfit import MACHINE_LOAD, left_open, mostly_unfit, with_unfit_load
 
-MACHINE_CRITERIA = (
-    *(NETWORK_MEASURED, NETWORK_CHANGED, CLUSTER_CHANGED, BROKERS_UNRESTRAINED),
-    *(MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE, *CLOCKS),
-)
-"""The criteria that are about the machine and other clients, and not about Kafka."""
 TOO_SMALL = (MACHINE_LOAD, "jvm-pauses")
 """The preconditions that leave rates open also where brokers broke them: a machine, or the heap that the settings give,
 may be too small for a healthy Kafka."""
@@ -83,6 +67,12 @@ def catalogue() -> Mapping[str, Criterion]:
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
     found = [importlib.import_module(f"{package.__name__}.{name}").CRITERION for name in names]
     return {criterion.name: criterion for criterion in found}
+
+
+@cache
+def machine_criteria() -> frozenset[str]:
+    """Return the names of the criteria that are about the machine and other clients, and not about Kafka."""
+    return frozenset({CLUSTER_CHANGED, *(name for name, each in catalogue().items() if each.about_machine)})
 
 
 def criteria_of(run: RunView) -> tuple[Criterion, ...]:
@@ -132,7 +122,9 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
         finding
         for criterion in criteria
         if criterion.section != PRECONDITIONS and criterion.needs(run) and criterion.skips(run) is None
-        for finding in other_clients.left_open(_findings(criterion, run, shaky), manifest.cluster, others, logs)
+        for finding in other_clients.left_open(
+            criterion, _findings(criterion, run, shaky), manifest.cluster, others, logs
+        )
     ]
     if run.unfit:
         preconditions = with_unfit_load(preconditions, found, run.unfit.finding(measures.started_us or 0))
@@ -192,7 +184,7 @@ def rates_failed(judgement: Judgement) -> bool:
 
 def by_machine(judgement: Judgement) -> bool:
     """Return whether a run is inconclusive by the machine alone, whatever kept it busy: another run may tell more."""
-    return _only(judgement, MACHINE_CRITERIA)
+    return _only(judgement, machine_criteria())
 
 
 def noisy(judgement: Judgement) -> bool:
@@ -208,7 +200,7 @@ def sound(judgement: Judgement) -> bool:
     return _only(judgement, (*EXPLANATIONS, *judgement.kafkas_own))
 
 
-def _only(judgement: Judgement, names: Sequence[str]) -> bool:
+def _only(judgement: Judgement, names: Collection[str]) -> bool:
     causes = {c.name for c in judgement.criteria if c.verdict == "inconclusive" and not c.why.startswith("not judged")}
     if CLOCK_STEADY in causes:  # a clock that was set is seen as a gap in readings, too
         causes = {CLOCK_STEADY}

@@ -11,9 +11,10 @@ import numpy as np
 
 from results.contract.manifest import Manifest
 from results.contract.move import Move, flows_through
+from results.contract.network import FRAME_BYTES
 from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.background import background_bytes
-from results.criteria.quantities import FRAME_BYTES, NIC_BYTES, PAYLOAD, US
+from results.criteria.quantities import NIC_BYTES, PAYLOAD, US
 from results.criteria.sample_series import RunSeries, Series
 from results.criteria.windows import counted, counted_between
 

@@ -11,15 +11,11 @@ from results.contract.cluster import ChangeKind, ClusterChange
 from results.contract.logs import HostLog
 from results.contract.texts import and_more, plural
 from results.contract.verdict import Finding
-from results.criteria.criterion import CLUSTER_CHANGED
+from results.criteria.criterion import CLUSTER_CHANGED, Criterion
 from results.criteria.findings import finding, not_judged
 from results.criteria.quantities import US, at
 
 LOGS_CLEAN = "logs-clean"
-OF_DELETIONS = frozenset({"records-intact", "live-records", LOGS_CLEAN})
-"""What a deletion alone explains: no throttle, no move and no other configuration loses records or makes errors."""
-OF_NICS = frozenset({"nic-conservation", "copied-bytes", "nic-bound", "duration-formula", "control-unthrottled"})
-"""What an empty topic of another client explains: its clients may write to it."""
 
 
 def finding_of(changes: Sequence[ClusterChange], started_us: int | None) -> list[Finding]:
@@ -37,26 +33,27 @@ def finding_of(changes: Sequence[ClusterChange], started_us: int | None) -> list
 
 
 def left_open(
-    found: Sequence[Finding], changes: Sequence[ClusterChange], others: Sequence[Finding], logs: Sequence[HostLog]
+    criterion: Criterion,
+    found: Sequence[Finding],
+    changes: Sequence[ClusterChange],
+    others: Sequence[Finding],
+    logs: Sequence[HostLog],
 ) -> list[Finding]:
-    """Return the findings, and leave those open that fail by what another client may have changed.
+    """Return a criterion's findings, and leave those open that fail by what another client may have changed.
 
     A log is left open whose errors all name partitions that another client reassigned: of one that leaves a broker and
     comes back at once, the broker logs an ERROR.
     """
-    kinds = {change.kind for change in changes}
     moved = {log.host for log in logs if _errors_name(log, {change.partition for change in changes} - {""})}
-    explained = [
-        each.verdict == "fail" and (_explain(each.name, kinds) or (each.name == LOGS_CLEAN and each.host in moved))
-        for each in found
-    ]
+    explains, of_logs = _explain(criterion, {change.kind for change in changes}), criterion.name == LOGS_CLEAN
+    explained = [each.verdict == "fail" and (explains or (of_logs and each.host in moved)) for each in found]
     return [not_judged(each, others) if why else each for each, why in zip(found, explained, strict=True)]
 
 
-def _explain(name: str, kinds: Set[ChangeKind]) -> bool:
-    if name in OF_DELETIONS:
+def _explain(criterion: Criterion, kinds: Set[ChangeKind]) -> bool:
+    if criterion.of_records or criterion.name == LOGS_CLEAN:  # nothing else loses records or makes errors
         return "deletion" in kinds
-    return bool(kinds - {"topic"}) or (bool(kinds) and name in OF_NICS)
+    return bool(kinds - {"topic"}) or (bool(kinds) and criterion.of_nic_bytes)
 
 
 def _errors_name(log: HostLog, partitions: Set[str]) -> bool:

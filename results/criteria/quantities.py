@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 
 from results.contract.move import SAMPLE_S, WINDOW_SAMPLES
+from results.contract.network import FRAME_BYTES, FRAME_PAYLOAD_BYTES
 from results.contract.texts import digits
 from results.contract.verdict import Direction
 
 US = 1_000_000
 """Microseconds in a second."""
-FRAME_BYTES = 1514
-"""A full Ethernet frame as a NIC counts it, at an MTU of 1500."""
-PAYLOAD = 1448 / FRAME_BYTES
+PAYLOAD = FRAME_PAYLOAD_BYTES / FRAME_BYTES
 """TCP payload in a full Ethernet frame, as a fraction of what a NIC counts."""
 QUOTA_WINDOW_S = float(WINDOW_SAMPLES * SAMPLE_S)
 """Kafka's default quota window. The machine's load is averaged over it as well, where a run has no throttled move."""

@@ -28,7 +28,7 @@ def phase_rows(measures: MoveMeasures) -> list[tuple[str, ...]]:
 def expected_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, ...]]:
     """Return what each end had to carry, what is left there for catching up, by the model and by KIP-73, and what was.
 
-    Of the quota that the move began with; observed in the steady part, keep-up taken off as declared.
+    Of the quota that the move began with; observed in the steady part, less the in-sync traffic as declared.
     """
     quota = move.quota_bytes_per_s
     rows: list[tuple[str, ...]] = []

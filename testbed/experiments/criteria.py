@@ -21,8 +21,6 @@ RATES = (
     "reassignment-metrics",
 )
 """Criteria of a move with one quota."""
-QUOTA_BINDS = frozenset({"steady-mean", "duration-model", "rate-after-throttle-change", "first-window"})
-"""Criteria that fail where a slower link binds, and not the quota."""
 SCALED = ("tiered-local-fraction", "copied-bytes", "store-requests", "s3-seconds", "p99-recovery")
 """Criteria of an added or removed broker."""
 STEPS = ("scenario-steps", "trace-whole", "polling-agrees")

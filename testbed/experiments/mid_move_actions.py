@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from operator import not_
 from typing import TYPE_CHECKING, NoReturn
 
+from results.criteria.quantities import DRIVER
 from testbed.errors import SoftwareError, TestbedError, UsageError
 from testbed.faults import Faults
 from testbed.faults.catalogue.broker_kill import BrokerKill
@@ -131,7 +132,7 @@ class RaiseAfterStall(MidMoveAction):
 
     def on_poll(self, move: "ReassignmentRun", poll: Poll) -> None:
         """Raise the throttle once the lag has not fallen for the patience."""
-        lag = move.recorder.latest("driver", "move.lag")
+        lag = move.recorder.latest(DRIVER, "move.lag")
         if self._done or lag is None or time.monotonic() < self._from_s:
             return
         stuck = self._detector.look(time.monotonic(), lag, done=poll.in_flight == 0)

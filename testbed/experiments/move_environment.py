@@ -7,6 +7,7 @@ from functools import partial
 from operator import not_
 
 from results.contract.manifest import Differences, Fetch, LiveLoad, NicMeasurement, Records
+from results.contract.network import FRAME_BYTES, FRAME_PAYLOAD_BYTES
 from results.contract.relocation import Storage
 from results.contract.schema import Sample
 from results.contract.texts import plural
@@ -40,6 +41,7 @@ from testbed.tiered.remote_log import RemoteLog
 from testbed.tiered.topics import wait_local
 from testbed.topology.host import DeclaredHost, node_ids
 from testbed.topology.model import Topology
+from testbed.units import format_size
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.audit import Audit
 from testbed.workload.outcome import ProcessResult, WorkloadResult
@@ -57,7 +59,7 @@ ANSWERED_S = 30.0
 """The longest wait for a description of all partitions: three timeouts of the Admin client."""
 PRELOAD_NAME = "preload"
 """The producer's name, in the audit, of the records written before a move."""
-FULL_FRAMES = 1514 / 1448
+FULL_FRAMES = FRAME_BYTES / FRAME_PAYLOAD_BYTES
 """NIC bytes per payload byte in full frames: the factor for software without a calibration transfer."""
 SHOWN = 10
 
@@ -121,7 +123,7 @@ class MoveEnvironment:
     def preload(self, fills: Sequence[Fill]) -> None:
         """Write the records of `fills` and wait until all replicas in sync have them. Raise `WaitTimeout` otherwise."""
         total, partitions = sum(fill.bytes for fill in fills), sum(len(fill.partitions) for fill in fills)
-        self.context.progress(f"preloading {total / 1e6:.0f} MB into {plural(partitions, 'partition')}")
+        self.context.progress(f"preloading {format_size(total, 3)} into {plural(partitions, 'partition')}")
         followed = any(group.in_sync for group in self.layout.groups)
         size = SHARED_BATCH_BYTES if self.setup.storage == "automq" else BATCH_BYTES
         preload(

@@ -10,9 +10,9 @@ from typing import get_args
 
 from results.contract.texts import plural
 from results.contract.verdict import Direction
+from results.criteria.judgement import catalogue
 from testbed.errors import UsageError
 from testbed.experiments.batched_move import batched_run
-from testbed.experiments.criteria import QUOTA_BINDS
 from testbed.experiments.experiment import (
     Context,
     Experiment,
@@ -316,7 +316,7 @@ def throttled_experiment(
         action(settings, hosts).measured_topology(topology)
         check_lists(found, node_ids(topology.brokers), in_steps=mode_of(settings) != "unbatched")
         check_load(found, load_shape(settings), topology.brokers, storage)
-        if not QUOTA_BINDS.isdisjoint(criteria):
+        if any(catalogue()[each].quota_binds for each in criteria):
             check_links(found, topology, highest_throttle(settings))
 
     def check_kafka(settings: Settings, topology: Topology, testbed: Testbed | None) -> None:

@@ -31,6 +31,7 @@ from testbed.throttle.journal import JournalFolder
 from testbed.throttle.quota_window import BURST_BYTES_PER_S
 from testbed.throttle.recovery import RestoreError
 from testbed.topology.model import Topology
+from testbed.units import format_byte_rate, format_size
 from testbed.wait import WaitTimeout
 
 EVENTS = {"move.started": "return.started", "move.done": "return.done"}
@@ -128,7 +129,7 @@ def _announce(environment: MoveEnvironment, sizes: LogSizes) -> None:
     total = sum(sizes.get(tp, 0) * len(group.adding) for group in layout.throttled for tp in group.tps())
     due_s = seconds(carried(layout, environment.ids, sizes), throttle)
     about = f"about {due_s:.0f} s" if math.isfinite(due_s) else "which never ends: more comes in than that"
-    environment.context.progress(f"moving {total / 1e6:.0f} MB at {throttle / 1e6:g} MB/s, {about}")
+    environment.context.progress(f"moving {format_size(total, 3)} at {format_byte_rate(throttle, 3)}, {about}")
 
 
 def _timeout_s(run: ReassignmentRun, sizes: LogSizes) -> float:
@@ -183,7 +184,7 @@ def _move_record(run: ReassignmentRun, sizes: LogSizes, factor: float | None, qu
     line = min(float(BURST_BYTES_PER_S), payload_bytes_per_s(slowest_bps))
     model_s, why = predicted_seconds(layout, environment.ids, shares, in_turn, line, quota.window), model.no_model
     if not math.isfinite(model_s):
-        why = why or f"under {in_turn[-1][1] / 1e6:g} MB/s it never ends: more comes in than that"
+        why = why or f"under {format_byte_rate(in_turn[-1][1], 3)} it never ends: more comes in than that"
     estimates = [kip73_estimate(layout, throttle, sizes, inbound) for _seconds, throttle in in_turn]
     estimate = next((each for each in estimates if math.isfinite(each.seconds)), estimates[-1])
     return Move(

@@ -41,7 +41,7 @@ from testbed.probes.allow_list import during
 from testbed.provision.membership import joining_brokers, require_can_leave, require_local
 from testbed.topology.links import Link
 from testbed.topology.model import Topology
-from testbed.units import parse_size
+from testbed.units import format_size, parse_size
 from testbed.workload.outcome import ProcessResult
 from testbed.workload.records import WrittenRecords
 
@@ -133,8 +133,8 @@ def run_unthrottled_move(
             taken = max(load_shares(environment.layout, brokers, setup.storage).values(), default=0.0)
             total, local = sum(each.total_bytes for each in sent), sum(each.local_bytes or 0 for each in sent)
             context.progress(
-                f"moving {plural(sum(each.partitions for each in sent), 'partition')}, {total / 1e6:.0f} MB, of which "
-                f"{local / 1e6:.0f} MB on disks"
+                f"moving {plural(sum(each.partitions for each in sent), 'partition')}, {format_size(total, 3)}, "
+                f"of which {format_size(local, 3)} on disks"
             )
             uploads = NewLeaderUploads(environment) if setup.storage == "tiered" and not load.idle else None
             with recorder.step("move"), ExitStack() as around:

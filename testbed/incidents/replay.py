@@ -41,6 +41,7 @@ from testbed.provision.testbed import Testbed
 from testbed.reassignment.batching.turn import min_insync
 from testbed.signals import TerminationGuard, deferred_signals
 from testbed.topology.host import node_ids
+from testbed.units import format_size
 from testbed.workload.outcome import WorkloadResult
 from testbed.workload.preload import audit, preload
 from testbed.workload.producer_epochs import reader
@@ -338,7 +339,7 @@ class IncidentScenario:
             self._admin.create_topic(name, placement, topic.configs)
             self._made.append(name)
         if self._fills:
-            self._context.progress(f"preloading {sum(fill.bytes for fill in self._fills) / 1e6:.0f} MB")
+            self._context.progress(f"preloading {format_size(sum(fill.bytes for fill in self._fills), 3)}")
             preload(self._testbed.driver_bootstrap, self._fills)
         if state.throttle is not None:
             self._operator.set_initial_throttle(state.throttle.rate, state.throttle.topics)

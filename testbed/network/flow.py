@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from results.contract.network import FRAME_BYTES
 from testbed.errors import TestbedError
 from testbed.hosts import CommandFailed, CommandResult, Shell
-from testbed.network.shape import FRAME_BYTES, FULL_MTU
+from testbed.network.shape import FULL_MTU
 from testbed.network.transfers import BEFORE_S, DATAGRAM_BYTES, DATAGRAM_FRAME_BYTES
 from testbed.wait import wait_for
 

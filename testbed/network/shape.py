@@ -9,20 +9,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from results.contract.network import FRAME_BYTES, FRAME_PAYLOAD_BYTES
 from testbed.errors import TestbedError
 from testbed.topology.links import UNIMPAIRED, Impairment, Side
 from testbed.units import format_bit_rate, format_duration, format_share, format_size
 
-QUANTUM_BYTES = 1514
+QUANTUM_BYTES = FRAME_BYTES
 """Bytes that HTB gives a class at its turn: one full Ethernet frame. One class needs no turns, but the default is
 rate / 10, for which the kernel logs a warning at high rates."""
 LEAF_S = Fraction(30, 1000)
 LEAF_FLOOR_BYTES = 64 * 1024
 FULL_MTU = 1500
-FRAME_BYTES = 1514
 _SUPER_PACKET_BYTES = 64 * 1024
 """The most bytes that TCP gives a device at once; the device cuts them into frames behind the queue."""
-_FRAME_PAYLOAD_BYTES = 1448
 
 
 class ShapeError(TestbedError):
@@ -73,7 +72,7 @@ def leaf_limit_bytes(rate_bps: int) -> int:
 def payload_bytes_per_s(rate_bps: float, mtu: int = FULL_MTU) -> float:
     """Return the TCP payload in bytes/s that passes: 1448 of the 1514 bytes of each full frame, at an MTU of 1500."""
     smaller = FULL_MTU - mtu
-    return rate_bps * (_FRAME_PAYLOAD_BYTES - smaller) / (FRAME_BYTES - smaller) / 8
+    return rate_bps * (FRAME_PAYLOAD_BYTES - smaller) / (FRAME_BYTES - smaller) / 8
 
 
 def tc_lines(device: str, shape: Shape) -> tuple[str, ...]:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from results.contract.network import FRAME_BYTES
 from testbed.network.fabric import switch_of, switches
-from testbed.network.shape import FRAME_BYTES
 from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Direction, Link
 from testbed.topology.model import Topology

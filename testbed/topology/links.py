@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, NamedTuple, Self
 
+from results.contract.network import FRAME_BYTES
 from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
 from testbed.yaml_document import FieldPath, Violation
 
 MIN_RATE_BPS = 8_000
 MAX_RATE_BPS = 100_000_000_000
-MIN_BURST_BYTES = 1514
+MIN_BURST_BYTES = FRAME_BYTES
 """One full Ethernet frame: a smaller bucket could never pass one."""
 DEFAULT_BURST_FLOOR_BYTES = 16 * 1024
 MAX_DELAY_US = 10_000_000

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from results.criteria.judgement import MACHINE_CRITERIA
+from results.criteria.judgement import machine_criteria
 from testbed.network.flow import FlowSettings, payload_rate
 from testbed.network.measure import host_place, settled
 from testbed.network.transfers import MEASURE_S
@@ -96,7 +96,7 @@ def measured(criteria, what="the run"):
     Where the machine was busy, or not its own, the test fails at first, to be run again alone. When that is so once
     more it is skipped, with the reason in pytest's summary. What holds on any machine is to be asserted before.
     """
-    disturbed = [c["why"] for c in criteria if c["name"] in MACHINE_CRITERIA and c["verdict"] == "inconclusive"]
+    disturbed = [c["why"] for c in criteria if c["name"] in machine_criteria() and c["verdict"] == "inconclusive"]
     if not disturbed:
         return
     if os.environ.get(LAST_TRY):

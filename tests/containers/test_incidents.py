@@ -5,7 +5,7 @@ import json
 import pytest
 
 from results.contract.store import Store
-from results.criteria.judgement import MACHINE_CRITERIA
+from results.criteria.judgement import machine_criteria
 from testbed.cli.verdicts import EXIT
 from testbed.experiments.reports import default_store
 from testbed.incidents.read import ready_incidents
@@ -39,7 +39,7 @@ def replayed(name, variant, *words):
 
 
 def disturbed(document):
-    return any(name in (document["deviation"] or "") for name in MACHINE_CRITERIA)
+    return any(name in (document["deviation"] or "") for name in machine_criteria())
 
 
 def test_an_incident_gives_the_expected_verdicts_in_both_variants_and_leaves_nothing(engine):

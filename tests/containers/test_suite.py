@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from results.contract.store import Store
-from results.criteria.judgement import MACHINE_CRITERIA
+from results.criteria.judgement import machine_criteria
 from testbed.errors import TestbedError
 from testbed.experiments.reports import default_store
 from testbed.kafka.types import ConfigResource
@@ -21,7 +21,7 @@ from tests.containers.conftest import ROOT, cli, left_of, measured
 
 pytestmark = [pytest.mark.containers, pytest.mark.spark, pytest.mark.alone]
 QUOTA = 5_000_000
-MACHINE = tuple(f"{name} " for name in MACHINE_CRITERIA)
+MACHINE = tuple(f"{name} " for name in machine_criteria())
 """What a verdict begins with that says the machine, or its network, was not fit to judge with."""
 
 

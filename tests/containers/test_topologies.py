@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from results.contract.network import FRAME_BYTES
 from testbed.network.measure import HIGHEST, LOWEST
 from testbed.network.namespaces import NamespaceShell
-from testbed.network.shape import FRAME_BYTES, payload_bytes_per_s
+from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.containers import Engine
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed

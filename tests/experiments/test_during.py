@@ -2,9 +2,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from results.criteria.model import window_bound
 from testbed.errors import KafkaStuck, SoftwareError, TestbedError
 from testbed.experiments import mid_move_actions
 from testbed.experiments.catalogue import kip73_nic_bound
+from testbed.experiments.criteria import BOUNDS
 from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.experiments.kip73_layouts import whole_move
 from testbed.experiments.load_shape import LoadShape
@@ -17,10 +19,11 @@ from testbed.experiments.mid_move_actions import (
     SourceKill,
 )
 from testbed.experiments.move_environment import MoveSetup
-from testbed.experiments.throttled_run import _timeout_s
+from testbed.experiments.throttled_run import _announce, _timeout_s
 from testbed.faults import FaultDidNotFire
 from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.kafka.errors import UnreachableError
+from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.containers import EngineGone
 from testbed.reassignment.driver import DriverError
 from testbed.topology.find import find
@@ -223,6 +226,29 @@ def test_a_move_over_a_slow_nic_has_three_times_the_nic_s_time_whatever_the_quot
     [moving] = layout.throttled
     sizes = {tp: moving.bytes // len(moving.partitions) for tp in moving.tps()}
     assert _timeout_s(run, sizes) > 3 * 299
+
+
+def test_a_small_move_is_announced_with_its_size():
+    """The runner said *moving 0 MB*."""
+    layout = kip73_nic_bound._layout(read_settings(find_experiment("kip73-nic-bound"), "ci", []), ("b1", "b2"))
+    [moving] = layout.throttled
+    shown = []
+    environment = SimpleNamespace(
+        layout=layout,
+        setup=MoveSetup(layout, 2_000_000, "tuned", MidMoveAction()),
+        ids={"b1": 1, "b2": 2},
+        context=SimpleNamespace(progress=shown.append),
+    )
+    _announce(environment, dict.fromkeys(moving.tps(), 4_000))
+    assert shown == ["moving 400kB at 2MB/s, about 0 s"]
+
+
+def test_the_bound_of_a_throttle_is_not_judged_where_the_nic_cannot_carry_as_much():
+    """Both criteria passed whatever brokers did: of 481 MB that the bound allows in 11 s, the NIC carried 105 MB."""
+    assert not {*BOUNDS} & {*find_experiment("kip73-nic-bound").criteria}
+    carries = payload_bytes_per_s(80_000_000)
+    bound = window_bound(1.5 * carries, "receive", fetchers=1, response_max_bytes=0, window_s=11.0, sample_s=1.0)
+    assert bound > 11.0 * carries
 
 
 @pytest.mark.parametrize(("inbound", "left"), [(1_000_000, 0.96), (9_000_000, 0.63)])

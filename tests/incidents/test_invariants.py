@@ -174,6 +174,9 @@ SKEW = event(5, "fault.injecting", "", fault="clock-skew host=b2 by=5s", brokers
         # More replicas than there are cannot be in sync.
         ([state(-1, [1], [1])], written(), "pass"),
         ([state(-1, [1], [1]), state(5, [3, 1], [1], adding=[3])], written(), "fail"),
+        # Its leader's host was read, and the log was not: growth would not be seen.
+        ([FULL, FALL], [each for each in written() if each.metric != "log.bytes"], "inconclusive"),
+        ([FULL, FALL, state(12, [1, 2], [1, 2])], [], "pass"),  # too short for two readings
         ([], written(), "inconclusive"),
     ],
 )

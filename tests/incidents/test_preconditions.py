@@ -20,11 +20,11 @@ RATE = "      - rate: {host: b1, direction: transmit, max: 9MB/s, window: 5s}\n"
 PASSING = loads(SMALL.replace("  - expect:\n", f"  - expect:\n{RATE}")).fixed
 
 
-def run_of(*, busy=0.4, until=40, logs=CLEAN, measured=None):
+def run_of(*, busy=0.4, until=40, logs=CLEAN, measured=None, more=()):
     own = [event(2, "incident.entry", entry.name, planned_s=2.0, actual_s=2.0) for entry in PASSING.entries]
     own += [event(3, "move.started", "orders"), event(20, "move.done", "orders")]
     own.append(event(30, "throttle.found", "throttle", left=[], unread=[]))
-    samples = machine(busy, until)
+    samples = [*machine(busy, until), *more]
     samples += [Sample(at(s), "driver", "topic.isr", 2.0, "orders") for s in range(-2, 40)]
     samples += [Sample(at(s), "b1", "nic.tx.bytes", s * 1e6) for s in range(-2, 40)]
     found = manifest(
@@ -55,8 +55,9 @@ def test_with_sound_conditions_everything_stands_as_it_was_judged():
         ({"measured": ()}, "nic-measured (b1 transmit)"),
         ({"busy": 0.95}, "machine-load (machine)"),
         ({"until": 12}, "machine-load (machine)"),
+        ({"more": [Sample(at(0), "machine", "clock.offset", 1.7e9)]}, "clock-steady: no clock was read twice"),
     ],
-    ids=["a NIC off its rate", "no NIC measured", "a busy machine", "load not sampled to the end"],
+    ids=["a NIC off its rate", "no NIC measured", "a busy machine", "load not sampled to the end", "a clock read once"],
 )
 def test_with_unsound_conditions_no_rate_and_no_time_is_judged_and_facts_are(conditions, unsound):
     _, judgement = run_of(**conditions)

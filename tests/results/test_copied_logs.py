@@ -45,6 +45,13 @@ def test_a_whole_copy_passes():
     assert records(GROWS).verdict == "pass"
 
 
+def test_the_finding_expects_what_is_judged_of_the_run_and_no_more():
+    read = "every preloaded record once, unchanged, in order"
+    assert records(GROWS).expected == f"{read}, on all replicas; copies as large as the leaders' logs"
+    assert records(GROWS, kinds=("move.started",)).expected == f"{read}, on all replicas"
+    assert records(GROWS, parameters={"storage": "tiered"}).expected == read
+
+
 def test_a_copy_that_lacks_bytes_fails_although_every_record_is_read():
     found = records((*GROWS[:3], SIZE - 1, SIZE - 1, SIZE - 1))
     assert found.verdict == "fail"

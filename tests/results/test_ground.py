@@ -85,6 +85,12 @@ def test_clocks_that_nobody_sets_pass(make_run):
     assert found(judgement)["clock-steady", None].why == "2 clocks were read; none was set by more than 0.0 ms"
 
 
+def test_clocks_that_were_read_once_are_not_known_to_be_steady(make_run):
+    judgement = with_samples(make_run(), "clock.offset", lambda _t: 1.7e9, until=-4).judged()
+    assert found(judgement)["clock-steady", None].why == "no clock was read twice"
+    assert verdicts(judgement, *RATES) == {"inconclusive"}
+
+
 def test_a_clock_that_is_set_makes_followers_lag_and_an_isr_shrink():
     run = simulate(one_to_two(flapping=("b1", 20.0)))
     assert verdicts(run.judged(), "no-isr-shrink") == {"fail"}

@@ -71,6 +71,14 @@ def test_without_a_limit_there_is_nothing_to_keep():
     assert verdicts(None) == {"last-step": "inconclusive"}
 
 
+def test_a_limit_that_the_whole_plan_keeps_says_nothing():
+    """Of 100 partitions no 101 are in flight: the limit was kept whatever the driver did."""
+    few = replace(FINE, limits=Limits(1, 100, 100))
+    assert set(verdicts(few)) == {"replicas-per-step", "last-step", "no-double-copy"}
+    assert "partitions-in-flight" in verdicts(replace(few, limits=Limits(1, 99, None)))
+    assert verdicts(replace(few, partitions=0, steps=0))["partitions-in-flight"] == "inconclusive"
+
+
 def test_more_replicas_for_min_insync_replicas_are_no_breach():
     assert verdicts(replace(FINE, most_added=3))["replicas-per-step"] == "pass"
 
@@ -155,6 +163,8 @@ def test_at_once_all_replicas_fetch_and_in_steps_only_r_more_than_before(mode, l
 def test_without_r_or_a_look_there_is_nothing_to_say_of_who_fetches():
     assert fetching(one_to_two(2e6), mode="batched", limits=Limits(None, 5, None)) == []
     assert [each.verdict for each in fetching(one_to_two(2e6))] == ["inconclusive"]
+    never = fetching(one_to_two(2e6), mode="unbatched", limits=Limits(None, None, None), steps=0, fetching=0)
+    assert [(each.verdict, each.why) for each in never] == [("inconclusive", "no step was listed in 80 polls")]
 
 
 def test_replicas_in_sync_are_not_held_back_by_a_throttle_below_what_they_take():
@@ -170,3 +180,6 @@ def test_replicas_in_sync_are_not_held_back_by_a_throttle_below_what_they_take()
     assert verdict(simulate(one_to_two(2e6)))[0] == "inconclusive"
     below = simulate(one_to_two(0.0, quotas=((0.0, 10e6), (15.0, 5e6), (45.0, 10e6))))
     assert verdict(below)[0] == "fail"
+    # New replicas get five times the lowered throttle: those in sync may be held back all the same.
+    leaking = tuple((host, 10.0, 20.0, 5e6) for host in ("b1", "b2", "b3"))
+    assert verdict(simulate(one_to_two(0.5e6, quotas=quotas, real_quota=leaking)))[0] == "fail"

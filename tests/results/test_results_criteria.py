@@ -11,7 +11,8 @@ from results.contract.aliases import EXPERIMENTS, FAMILIES
 from results.contract.logs import HostLog, LogFinding
 from results.contract.manifest import Differences, Done, Facts, Fetchers, Records
 from results.criteria import UnknownExperimentError, judge
-from results.criteria.judgement import catalogue
+from results.criteria.criterion import CLUSTER_CHANGED, PRECONDITIONS
+from results.criteria.judgement import catalogue, machine_criteria
 from tests.results.judged import named, not_passed, verdicts
 
 RATES = {"throttled-window", "steady-mean", "control-unthrottled", "broker-rate-agrees", "nic-conservation"}
@@ -306,6 +307,22 @@ def test_every_criterion_is_a_file_of_its_name():
     assert named <= files
 
 
+def test_a_criterion_says_in_its_own_file_of_what_kind_it_is():
+    def names(kind):
+        return {each.name for each in catalogue().values() if getattr(each, kind)}
+
+    assert names("about_machine") == {
+        *("nic-measured", "nic-unchanged", "brokers-unrestrained", "machine-load", "memory-pressure", "disk-pressure"),
+        *("clock-steady", "clocks-agree"),
+    }
+    assert {catalogue()[name].section for name in names("about_machine")} == {PRECONDITIONS}
+    assert machine_criteria() == {*names("about_machine"), CLUSTER_CHANGED}
+    on_nics = {"nic-conservation", "copied-bytes", "nic-bound", "duration-formula", "control-unthrottled"}
+    assert names("of_nic_bytes") == on_nics
+    assert names("of_records") == {"records-intact", "live-records"}
+    assert names("quota_binds") == {"steady-mean", "duration-model", "rate-after-throttle-change", "first-window"}
+
+
 def with_logs(run, *logs):
     manifest = replace(run.manifest, facts=replace(run.manifest.facts, logs=logs))
     return judge(manifest, run.samples, run.events)
@@ -320,6 +337,8 @@ def test_an_error_in_a_brokers_log_fails_there_and_a_warning_is_attached(make_ru
         ("b1", "pass", "2 × WARN slow (B)"),
         ("b2", "fail", "ERROR broken (B)"),
     ]
+    expected = "no ERROR or FATAL that is not known to be harmless"
+    assert {c.expected for c in named(judgement, "logs-clean")} == {expected}
     assert with_logs(make_run(), warned, HostLog("b2")).verdict == "pass"
 
 

@@ -564,6 +564,7 @@ def test_the_nic_that_binds_is_the_slowest():
 def test_the_verdict_says_which_of_quota_and_nic_bound():
     slow = nic_bound(40e6, nic_rate=10e6)
     assert {c.why.split(":")[0] for c in named(slow, "nic-bound")} == {"the NIC bound"}
+    assert {", throttled bytes are " in c.why for c in named(slow, "nic-bound")} == {True}
     assert slow.verdict == "pass", [c for c in slow.criteria if c.verdict != "pass"]
     throttled = nic_bound(5e6, nic_rate=10e6, size=300e6)
     assert verdicts(throttled, "nic-bound") == {"fail"}
@@ -576,9 +577,9 @@ def test_a_nic_that_was_not_measured_leaves_it_open():
     assert verdicts(judgement, "nic-bound") == {"inconclusive"}
 
 
-def first_window(quota, response, burst, **changes):
+def first_window(quota, response, burst, seconds=50, **changes):
     scene = two_node(
-        size=quota * 50,
+        size=quota * seconds,
         quotas=((0.0, quota),),
         response=response,
         burst=burst,
@@ -596,8 +597,14 @@ def test_the_first_windows_burst_is_predicted_from_the_responses_size():
     large = first_window(2e6, 32 << 20, 32 << 20)
     assert {c.verdict for c in large} == {"pass"}
     assert "more than quota × 11." in large[0].why
+    assert all(c.power for c in large)
     assert {c.verdict for c in first_window(2e6, 1 << 20, 32 << 20)} == {"fail"}
     assert {c.verdict for c in first_window(2e6, 32 << 20, 0.0)} == {"fail"}
+
+
+def test_a_first_window_that_may_have_all_bytes_of_a_move_finds_none_too_many():
+    short = first_window(2e6, 32 << 20, 32 << 20, seconds=20, rests=((0.5, 14.0),))
+    assert [(c.verdict, c.power) for c in short] == [("pass", None)] * 2
 
 
 def test_the_model_and_the_live_load_survive_the_manifest():

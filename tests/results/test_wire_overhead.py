@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from results.criteria import judge
 from results.criteria.catalogue.wire_overhead import CRITERION
 from results.criteria.run_view import RunView
+from tests.results.judged import named
+from tests.results.relocated import STREAMS, TIERED, Told, relocated
 from tests.results.synthetic import synthetic_run
 
 
@@ -28,3 +31,9 @@ def test_small_responses_carry_more_of_what_is_fetched_again():
     assert verdicts(1.19, response_max_bytes=65_536) == ["pass"]
     assert verdicts(1.19, response_max_bytes=1 << 20) == ["fail"]
     assert verdicts(2.04, response_max_bytes=65_536) == ["fail"]
+
+
+@pytest.mark.parametrize(("told", "findings"), [(Told(), 1), (TIERED, 1), (STREAMS, 0)])
+def test_shared_storage_copies_nothing_so_nothing_is_judged(told, findings):
+    """The manifest of such a run has the overhead of full frames, which passes always."""
+    assert len(named(judge(*relocated(told=told)), "wire-overhead")) == findings

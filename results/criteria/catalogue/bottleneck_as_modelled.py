@@ -49,7 +49,7 @@ def _judge_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
     carried = {(r.host, r.direction): r.total_bytes for r in measures.rates if r.total_bytes > 0}
     gaps = [gap for r in measures.rates if (gap := gap_text(r.longest_gap_s))]
     if not predicted or not carried or gaps:
-        why = gaps[0] if gaps else "no listed bytes were seen" if predicted else "no model"
+        why = gaps[0] if gaps else "no throttled bytes were seen" if predicted else "no model"
         return [open_in_steps(NAME, "the model's end carries most", why)]
     amounts = ", ".join(f"{host} {way} {size(total)}" for (host, way), total in sorted(carried.items()))
     return [_compared(predicted, carried, "carries most", "much", "bytes", f"in all: {amounts}")]

@@ -46,5 +46,6 @@ CRITERION = Criterion(
     judge=_judge,
     needs=lambda run: has_any_move(run) or has_steps(run),
     by_name=False,
+    about_machine=True,
     catches="Somebody who stops a broker, or limits it, while data moves.",
 )

@@ -44,10 +44,13 @@ def clocks(run: RunSeries) -> list[ClockMeasures]:
 
 
 def judge_clocks(found: list[ClockMeasures]) -> list[Finding]:
-    """Return one finding for each clock that jumped; one for all clocks when none did."""
+    """Return one finding for each clock that jumped; one for all clocks when none did, or none was read twice."""
     jumped = [each for each in found if each.spread_s > JUMP_S]
+    if not found:
+        why = "no clock was read twice"
+        return [finding(NAME, EXPECTED, "inconclusive", why, observed=None, series=(METRIC,))]
     if not jumped:
-        most = max((each.spread_s for each in found), default=0.0)
+        most = max(each.spread_s for each in found)
         why = f"{len(found)} clocks were read; none was set by more than {most * 1000:.1f} ms"
         return [finding(NAME, EXPECTED, "pass", why, observed=most, unit="s", series=(METRIC,))]
     return [_jumped(each) for each in jumped]
@@ -68,5 +71,6 @@ CRITERION = Criterion(
     judge=lambda run: judge_clocks(clocks(run.series)),
     needs=lambda run: (has_any_move(run) or has_steps(run)) and len(run.series.of_metric(METRIC)) > 0,
     by_name=False,
+    about_machine=True,
     catches="A clock that jumps while data moves.",
 )

@@ -48,5 +48,6 @@ CRITERION = Criterion(
     judge=lambda run: judge_agreement(run.manifest.clocks),
     needs=lambda run: (has_any_move(run) or has_steps(run)) and bool(run.manifest.clocks),
     by_name=False,
+    about_machine=True,
     catches="Machines whose clocks are not synchronised.",
 )

@@ -182,6 +182,7 @@ CRITERION = Criterion(
     section=RATES,
     judge=lambda run: [*judge_controls(run.measures, run.move, run.manifest.nics), *judge_return(run)],
     rests_on_preconditions=True,
+    of_nic_bytes=True,
     catches="A throttle that also holds back partitions that it does not list, or stays in force when it was removed.",
     smallest="a pace below twice that of throttled partitions",
 )

@@ -78,6 +78,7 @@ CRITERION = Criterion(
     judge=lambda run: [unless_shared(run, _judge(run.relocation, run.measures))],
     needs=has_relocation,
     rests_on_preconditions=True,
+    of_nic_bytes=True,
     # The load's bytes are its rate times a time, which a clock that is set makes wrong.
     excused_by=NOT_KAFKAS,
     catches="A storage that copies data although it need not.",

@@ -23,5 +23,6 @@ CRITERION = Criterion(
     kafkas_own=lambda run: bool(kafkas_writes(run)),
     needs=_needed,
     by_name=False,
+    about_machine=True,
     catches="A disk that is slower than the move, or that another process keeps busy.",
 )

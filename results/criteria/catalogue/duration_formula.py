@@ -65,6 +65,7 @@ CRITERION = Criterion(
     # Where the old broker was killed its session has to end first, so the time says nothing about the data.
     needs=lambda run: has_relocation(run) and not old_broker_killed(run),
     rests_on_preconditions=True,
+    of_nic_bytes=True,
     catches="A move that is slower than its NIC, or faster than physics.",
     smallest="3 % faster than the NIC",
 )

@@ -149,6 +149,7 @@ CRITERION = Criterion(
     section=RATES,
     judge=lambda run: (judge_duration_in_steps if run.batched else judge_duration)(run.measures, run.move),
     rests_on_preconditions=True,
+    quota_binds=True,
     skips=_skips,
     catches="A move that is slower than its bytes and its quota explain.",
     smallest="12 % slower, 8 % faster",

@@ -1,11 +1,11 @@
 """The first window carries what the size of a response against quota × window predicts."""
 
 from results.contract.move import Move
-from results.contract.verdict import Finding, Verdict
+from results.contract.verdict import Finding, Power, Verdict
 from results.criteria.batching import in_steps
 from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
-from results.criteria.host_rates import HostRates
+from results.criteria.host_rates import ByteWindow, HostRates
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import responses
 from results.criteria.phase_directions import BACKOFF_S, PhaseDirection, phase_directions
@@ -67,10 +67,17 @@ def _first(end: PhaseDirection, move: Move) -> Finding:
         direction=rates.direction,
         observed=first.bytes if first else rates.total_bytes if verdict == "fail" else None,
         unit="bytes",
-        power=times_power(most / first.bytes, "the bytes of the first window") if first and first.bytes else None,
+        power=_power(first, most, rates),
         tolerance=f"{FIRST_LEAST:g} of the larger of response and quota × window, up to their sum",
         series=("log.bytes",),
     )
+
+
+def _power(first: ByteWindow | None, most: float, rates: HostRates) -> Power | None:
+    """Return the power; None where all bytes of the move may be in the first window: no more can be."""
+    if first is None or not first.bytes or most >= rates.total_bytes:
+        return None
+    return times_power(most / first.bytes, "the bytes of the first window")
 
 
 CRITERION = Criterion(
@@ -79,6 +86,7 @@ CRITERION = Criterion(
     section=RATES,
     judge=lambda run: _judge(run.measures, run.move),
     rests_on_preconditions=True,
+    quota_binds=True,
     skips=in_steps("the first 11 s are of the first batches, however many those are"),
     catches="A first burst of another size than the fetch settings explain.",
     smallest="10 % more, at first",

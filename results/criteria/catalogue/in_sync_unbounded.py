@@ -15,14 +15,17 @@ def judge_in_sync(measures: MoveMeasures) -> Finding:
     if lowest is None or len({phase.quota_bytes_per_s for phase in measures.phases}) < 2:
         why = "the throttle was not seen to be lowered while data moved"
     else:
-        sent = {r.host: r.all.bytes / r.all.elapsed_s for r in lowest.rates if r.direction == "transmit" and r.all}
+        # Bytes to new replicas say nothing: a response to each may be under way when the throttle is lowered.
+        ends = [(rates.host, rates.all) for rates in lowest.rates if rates.direction == "transmit"]
+        sent = {host: part.in_sync_bytes / part.elapsed_s for host, part in ends if part}
         host = max(sent, key=lambda each: sent[each], default=None)
         if host is None:
             why = "no leader's bytes were seen in that phase"
         else:
             observed = sent[host] / lowest.quota_bytes_per_s
             verdict = "pass" if observed > 1 else "fail"
-            why = f"{host} sent {rate(sent[host])} of listed bytes under a quota of {rate(lowest.quota_bytes_per_s)}"
+            quota = rate(lowest.quota_bytes_per_s)
+            why = f"{host} sent {rate(sent[host])} to replicas in sync under a quota of {quota}"
     expected = "replicas in sync take more than a throttle that is below what is written to them"
     return finding(
         "in-sync-unbounded", expected, verdict, why, observed=observed, unit="of the quota", series=("log.bytes",)

@@ -101,5 +101,6 @@ CRITERION = Criterion(
     # Without a load other clients may have written, such as the probe of a handover.
     needs=lambda run: run.loaded or (has_relocation(run) and run.manifest.facts.live is not None),
     by_name=False,
+    of_records=True,
     catches="A broker that loses acknowledged records during a move, or serves wrong ones for a moment.",
 )

@@ -1,4 +1,4 @@
-"""The brokers logged nothing at WARN or above that nothing explains."""
+"""The brokers logged no ERROR and no FATAL that nothing explains."""
 
 import re
 from collections.abc import Sequence
@@ -102,7 +102,7 @@ def _line(finding: LogFinding) -> str:
 def _criterion(host: str, verdict: Verdict, observed: str | None, why: str) -> Finding:
     return finding(
         "logs-clean",
-        "no ERROR, and no WARN that is not known to be harmless",
+        "no ERROR or FATAL that is not known to be harmless",
         verdict,
         why,
         host=host,

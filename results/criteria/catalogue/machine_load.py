@@ -64,6 +64,7 @@ CRITERION = Criterion(
     judge=lambda run: [machine_idle(run.measures.load, run.move.window_s if has_move(run) else QUOTA_WINDOW_S)],
     needs=has_any_move,
     by_name=False,
+    about_machine=True,
     kafkas_own=lambda run: kept_busy_by_kafka(run.measures.load),
     catches="A machine that slows the brokers down.",
 )

@@ -14,5 +14,6 @@ CRITERION = Criterion(
     kafkas_own=lambda run: bool(kafkas_memory(run)),
     needs=lambda run: has_any_move(run) and was_read(run, METRIC),
     by_name=False,
+    about_machine=True,
     catches="A machine without free memory, which swaps or evicts what it needs.",
 )

@@ -60,7 +60,7 @@ def _nic_bound(nic: NicPayload, rates: HostRates | None, move: Move, nics: Seque
         verdict = "pass" if is_nic and of_quota < QUOTA_LEAST else "fail"
         why = (
             f"{bound} bound: {rate(carried)} of payload is {observed:.3f} of what the NIC was measured to carry, "
-            f"listed bytes are {of_quota:.3f} of the quota"
+            f"throttled bytes are {of_quota:.3f} of the quota"
         )
     return finding(
         "nic-bound",
@@ -83,6 +83,7 @@ CRITERION = Criterion(
     section=RATES,
     judge=lambda run: judge_nic_bound(run.measures, run.move, run.manifest.nics),
     rests_on_preconditions=True,
+    of_nic_bytes=True,
     skips=in_steps("a NIC rests when the steps do"),
     catches="A quota that holds back a move although it lies above the NIC.",
     smallest="5 % slower than the NIC",

@@ -15,6 +15,7 @@ from results.criteria.quantities import NIC_BYTES, percent, size
 from results.criteria.run_view import RunView
 
 CONSERVATION_TOLERANCE = COPY_TOLERANCE
+EXPECTED = "NIC bytes = (throttled + control + client bytes) × NIC bytes per log byte"
 
 
 def _conservation(found: Conservation, move: Move) -> Finding:
@@ -23,7 +24,7 @@ def _conservation(found: Conservation, move: Move) -> Finding:
     observed: float | None = None
     more, tolerance = CONSERVATION_TOLERANCE, f"± {percent(CONSERVATION_TOLERANCE)}"
     if overhead is None:
-        why = "the calibration transfer gave no overhead f"
+        why = "the calibration transfer gave no overhead of the wire"
     elif found.nic_bytes is None:
         why = "the NIC's counter was not sampled from the move's start past its end"
     elif logs is None:
@@ -34,19 +35,19 @@ def _conservation(found: Conservation, move: Move) -> Finding:
     else:
         copied = logs * overhead
         observed, more = found.nic_bytes / copied, CONSERVATION_TOLERANCE + found.background_bytes / copied
-        why = f"NIC {size(found.nic_bytes)}; logs {size(logs)} with f = {overhead:.4f} make {size(copied)}"
+        why = f"NIC {size(found.nic_bytes)}; logs of {size(logs)}, × {overhead:.4f}, make {size(copied)}"
         verdict, open_why = _verdict(observed, CONSERVATION_TOLERANCE, more, hidden=more >= 1)
         why += open_why
         tolerance = f"- {percent(CONSERVATION_TOLERANCE)}, + {percent(more)}: {_background(found.background_bytes)}"
     return finding(
         "nic-conservation",
-        "NIC bytes = (throttled + control + client) with overhead f",
+        EXPECTED,
         verdict,
         why,
         host=found.host,
         direction=found.direction,
         observed=observed,
-        unit="of logs with f",
+        unit="of what the logs make",
         tolerance=tolerance,
         power=times_power((1 + more) / observed, "the bytes on the NIC") if observed else None,
         series=(NIC_BYTES[found.direction], "log.bytes", "broker.bytes_in"),
@@ -112,7 +113,7 @@ def _judge(run: RunView) -> list[Finding]:
     if run.manifest.facts.live is not None:
         return judge_loaded(measure_loaded_nics(run.manifest, run.series, run.move))
     return [_conservation(c, run.move) for c in run.measures.conservation] or [
-        missing_data("nic-conservation", "NIC bytes = f * log bytes", run.measures, ("nic.tx.bytes", "nic.rx.bytes"))
+        missing_data("nic-conservation", EXPECTED, run.measures, ("nic.tx.bytes", "nic.rx.bytes"))
     ]
 
 
@@ -122,6 +123,7 @@ CRITERION = Criterion(
     section=RATES,
     judge=_judge,
     rests_on_preconditions=True,
+    of_nic_bytes=True,
     catches="Bytes that cross the network and reach no log.",
     smallest="4 % more bytes",
 )

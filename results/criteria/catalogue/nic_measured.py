@@ -62,5 +62,6 @@ CRITERION = Criterion(
     judge=lambda run: nics_as_declared(run.manifest.nics, (*run.brokers, *run.stores)),
     needs=has_any_move,
     by_name=False,
+    about_machine=True,
     catches="A network that is slower or faster than the topology declares.",
 )

@@ -85,5 +85,6 @@ CRITERION = Criterion(
     judge=_judge,
     needs=lambda run: has_any_move(run) or has_steps(run),
     by_name=False,
+    about_machine=True,
     catches="A NIC that becomes slower or faster while data moves, or carries something else.",
 )

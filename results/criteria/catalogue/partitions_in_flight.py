@@ -3,16 +3,17 @@
 from results.contract.move import BatchingPolls
 from results.contract.texts import counted
 from results.contract.verdict import Finding
-from results.criteria.batching import most_at_once_finding
+from results.criteria.batching import cannot_exceed, most_at_once_finding
 from results.criteria.criterion import FACTS, Criterion, has_batches
 
 
 def judge_partitions(polls: BatchingPolls | None) -> list[Finding]:
-    """Return nothing without polls or without the limit."""
-    if polls is None or polls.limits.partitions is None:
+    """Return nothing without polls, without the limit, or where the plan has no more partitions."""
+    limit = None if polls is None else polls.limits.partitions
+    if polls is None or limit is None or cannot_exceed(polls, limit):
         return []
-    what = f"{counted(polls.limits.partitions, 'partition', 'is')} listed at once"
-    return [most_at_once_finding(polls, "partitions-in-flight", polls.limits.partitions, polls.most_in_flight, what)]
+    what = f"{counted(limit, 'partition', 'is')} listed at once"
+    return [most_at_once_finding(polls, "partitions-in-flight", limit, polls.most_in_flight, what)]
 
 
 CRITERION = Criterion(

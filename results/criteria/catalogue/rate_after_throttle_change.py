@@ -108,6 +108,7 @@ CRITERION = Criterion(
     section=RATES,
     judge=lambda run: judge_settled(run.measures, run.move),
     rests_on_preconditions=True,
+    quota_binds=True,
     skips=in_steps("11 s have as many rests as happen to lie in them: only longer times make up for them"),
     catches="A changed throttle that takes effect late, or not at all.",
     smallest="7 % more than the new quota",

@@ -26,21 +26,27 @@ def _has_records(run: RunView) -> bool:
     return run.manifest.facts.records is not None or bool(run.series.events_of((UNREAD,)))
 
 
-def _unlike(run: RunView) -> Iterator[str]:
-    """Yield the copies that lack bytes of their leaders' logs, or lost some, of a move that was seen to end.
+def _end_us(run: RunView) -> int | None:
+    """Return when a throttled move was done by any clock; None where the sizes of its copies are not judged.
 
-    Not where logs change for other reasons: clients write, old segments go to an object store, or a broker restarts.
+    That is where logs change for other reasons: clients write, old segments go to a store, or a broker restarts.
     """
-    move, series = run.manifest.move, run.series
-    done = series.event_us("move.done")
+    done = run.series.event_us("move.done")
     changing = run.loaded or run.manifest.parameters.get("storage") == "tiered"
-    if move is None or done is None or changing or series.event_us("broker.leaving") is not None:
-        return
+    if run.manifest.move is None or done is None or changing or run.series.event_us("broker.leaving") is not None:
+        return None
     # The runner's clock says when the move was done, and a host's clock when its logs were read.
     apart_s = [clock.most_s for clock in run.manifest.clocks]
     if None in apart_s:
+        return None
+    return done + round(max((each for each in apart_s if each is not None), default=0.0) * US)
+
+
+def _unlike(run: RunView) -> Iterator[str]:
+    """Yield the copies that lack bytes of their leaders' logs, or lost some, of a move that was seen to end."""
+    move, series, read_us = run.manifest.move, run.series, _end_us(run)
+    if move is None or read_us is None:
         return
-    read_us = done + round(max((each for each in apart_s if each is not None), default=0.0) * US)
     for flow in move.flows:
         if flow.kind != "throttled":
             continue
@@ -59,6 +65,13 @@ def _unlike(run: RunView) -> Iterator[str]:
                 yield f"the log of {name} has {found[-1]:.0f} bytes on {flow.follower}, {whole:.0f} on {flow.leader}"
             elif (np.diff(found) < 0).any():
                 yield f"the log of {name} became smaller on {flow.follower} while it was copied"
+
+
+def _expected(run: RunView) -> str:
+    """Return what is judged of the run: replicas are compared on disks, sizes where nothing else changes them."""
+    on_disks = run.manifest.parameters.get("storage", "disk") == "disk"
+    found = "every preloaded record once, unchanged, in order" + (", on all replicas" if on_disks else "")
+    return found + ("" if _end_us(run) is None else "; copies as large as the leaders' logs")
 
 
 def _judge(run: RunView) -> Finding:
@@ -98,7 +111,7 @@ def _judge(run: RunView) -> Finding:
         why += f"; {counted(len(unlike), 'copy', 'lacks')} bytes: " + "; ".join(shortened(unlike, SHOWN))
     return finding(
         "records-intact",
-        "every preloaded record once, unchanged, in order, on all replicas; copies as large as the leaders' logs",
+        _expected(run),
         verdict,
         why,
         observed=observed,
@@ -114,5 +127,6 @@ CRITERION = Criterion(
     judge=lambda run: [_judge(run)],
     needs=_has_records,
     by_name=False,
+    of_records=True,
     catches="A move that loses, doubles, changes or reorders a record, or copies a log in part or differently.",
 )

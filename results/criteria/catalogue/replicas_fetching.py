@@ -21,7 +21,8 @@ def judge_fetching(steps: BatchingPolls | None, move: Move) -> list[Finding]:
     if stepwise and limit is None:
         return []
     most = before + (limit or 0) if stepwise else followers
-    broken = steps.fetching > most if stepwise else steps.fetching < most
+    # Where no poll listed a step, none can say how many fetched.
+    broken = steps.fetching > most if stepwise else steps.steps > 0 and steps.fetching < most
     expected = (
         f"at most {most}: as before, and {limit} more" if stepwise else f"{most}: all of the old and of the new ones"
     )

@@ -183,6 +183,7 @@ CRITERION = Criterion(
     section=RATES,
     judge=lambda run: (judge_steady_in_steps if run.batched else judge_steady)(run.measures, run.move),
     rests_on_preconditions=True,
+    quota_binds=True,
     skips=_skips,
     catches="A throttle that wastes a part of its quota, or exceeds it for long.",
     smallest="2 % more than the quota on both sides",
