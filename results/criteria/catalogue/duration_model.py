@@ -14,6 +14,9 @@ from results.criteria.quantities import percent
 from results.criteria.run_view import RunView
 
 DURATION_TOLERANCE = 0.10
+"""Half of it is for the least steady mean, 0.95 of the quota. The other half is chosen, for what the model estimates:
+what clients write meanwhile, and a leader's bursts. Healthy moves took 0.96 to 1.04 of the model's time
+(docs/measurements/kip73.md). A move that is slower or faster by less than a tenth is not found here."""
 EDGES_S = 2.0
 """Seconds in which the quota holds back nothing: until the new replicas fetch, and until the end is read. In healthy
 runs they took 0.9 to 1.8 s. Of moves shorter than 20 s that is more than a tenth."""
