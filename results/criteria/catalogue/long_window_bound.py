@@ -1,7 +1,7 @@
-"""The mean of each phase is within what its quota promises of a time of any length.
+"""The mean of each phase is within what its quota allows of a time of any length.
 
-Where the quota's sensor begins with the move, so is the mean of each time from the start: a quota that lets a whole
-window pass at once, and then rests, is right on average.
+Where the quota's sensor begins with the move, so is the mean of each time from the start. A quota that lets a whole
+window pass at once, and then nothing, is right on average: only the first seconds show it.
 """
 
 from collections.abc import Sequence
@@ -87,6 +87,6 @@ CRITERION = Criterion(
     rests_on_preconditions=True,
     holds_anyway=_over_for_sure,
     skips=lambda run: ABOVE_NICS if run.move.nic_bound else None,
-    catches="A quota that leaks a little in every window, or lets more pass at first and less later.",
+    catches="A quota that lets slightly more pass in every window, or more at first and less later.",
     smallest="4 % more over the whole move",
 )
