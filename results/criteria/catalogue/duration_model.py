@@ -3,7 +3,7 @@
 import math
 
 from results.contract.move import Move
-from results.contract.texts import counted
+from results.contract.texts import counted, percent_change
 from results.contract.verdict import Finding, Power, Verdict
 from results.criteria.batching import copying_s, kept, open_in_steps, why_not, without_batch_model
 from results.criteria.criterion import RATES, Criterion
@@ -86,7 +86,7 @@ def kip73_estimate(measures: MoveMeasures) -> str:
     """Return KIP-73's own estimate, and by how much it is wrong."""
     if not math.isfinite(measures.kip73_s) or measures.kip73_s <= 0:
         return "KIP-73's MoveTime has no value here"
-    error = "" if measures.moved_s is None else f", wrong by {(measures.kip73_s / measures.moved_s - 1) * 100:+.1f} %"
+    error = "" if measures.moved_s is None else f", wrong by {percent_change(measures.kip73_s / measures.moved_s)}"
     return f"KIP-73's MoveTime is {measures.kip73_s:.1f} s{error}"
 
 
