@@ -60,7 +60,7 @@ EXPERIMENTS = {
     "kip73-stuck": (*_BOUNDS, "duration-model", "stall-detected", "no-isr-shrink", *_LOAD),
     "kip73-bounce": (*_BOUNDS, "brokers-restarted"),
     "kip73-upgrade": (*_BOUNDS, "brokers-restarted"),
-    "kip73-nic-bound": (*_BOUNDS, "broker-rate-agrees", "nic-bound"),
+    "kip73-nic-bound": ("broker-rate-agrees", "nic-bound"),
     "kip73-fetch-size": ("first-window", *_BOUNDS, "control-unthrottled", "nic-conservation"),
     "kip435-exchange": ("control-unthrottled", "no-isr-shrink", "replicas-fetching", *_LOAD),
     "kip435-rf4": ("no-isr-shrink", "replicas-fetching", "in-sync-unbounded", *_LOAD),
@@ -69,7 +69,7 @@ EXPERIMENTS = {
     "scale-in": _SCALED,
     "cold-read": ("tiered-local-fraction", "cold-read", "store-requests"),
 }
-"""Experiment before schema 3 → the criteria that it named."""
+"""Experiment before schema 3 → the criteria that judge its runs."""
 FAMILIES = {"kip455-": ("scenario-steps", "trace-whole", "polling-agrees"), "incident-": ()}
 """The same for every experiment whose name begins so."""
 

@@ -1,4 +1,4 @@
-"""Numbers of things and cut lists as text: `2 runs`, `2 runs are`, `t-0, t-1, and 3 more`.
+"""Numbers of things, changes and cut lists as text: `2 runs`, `2 runs are`, `+9.3 %`, `t-0, t-1, and 3 more`.
 
 Only the standard library is imported here: the set-up uses this module before anything is installed.
 """
@@ -40,3 +40,8 @@ def digits(value: float, significant: int = 4, sign: str = "") -> str:
     """Return a number in so many digits; one below 10¹² as 12350, which `.4g` writes as 1.235e+04."""
     text = f"{value:{sign}.{significant}g}"
     return f"{float(text):{sign}.0f}" if "e+" in text and abs(value) < 1e12 else text
+
+
+def percent_change(ratio: float) -> str:
+    """Return the change that a ratio is: `+9.3 %` for 1.093."""
+    return f"{(ratio - 1) * 100:+.1f} %"

@@ -117,6 +117,9 @@ class Criterion:
     spared: Callable[[RunView], Iterable[Finding]] | None = None
     """The findings as if the time had not passed in which the machine was unfit (`RunView.unfit`). None: what is judged
     is no wait of some seconds. A failure by that time alone is left open."""
+    excuses_brokers: bool = False
+    """Of a precondition: whether it leaves rates open also where brokers broke it. The machine, or the JVM's heap that
+    the settings give, may be too small for a healthy Kafka."""
     about_machine: bool = False
     """Of a precondition: whether it is about the machine and its network, and not about Kafka or its clients."""
     of_nic_bytes: bool = False
@@ -125,6 +128,9 @@ class Criterion:
     """Whether it fails for a lost or spoiled record: no machine explains that, and of other clients a deletion only."""
     quota_binds: bool = False
     """Whether it fails where a link is slower than the quota: its experiments refuse such settings."""
+    explains_time: bool = False
+    """Whether it says what a move's time is made of. Where it alone is open, what was measured stands: a broker that is
+    slower than its NIC may be the regression that the user looks for."""
     skips: Callable[[RunView], str | None] = lambda _run: None
     """Why nothing can be said of a run although it has what the criterion needs; None when something can."""
 

@@ -15,7 +15,7 @@ from results.contract.texts import plural, shortened
 from results.contract.verdict import Finding
 from results.criteria.partition_rules import unsound
 from results.criteria.quantities import GAP_S, READING_S, US, size
-from results.criteria.replay_events import CLOCK_SKEW, KEEPS_QUOTA, Disturbance, disturbances, traces, unhealed
+from results.criteria.replay_events import CLOCK_SKEW, Disturbance, disturbances, traces, unhealed
 from results.criteria.replayed_run import ReplayedRun
 from results.criteria.step_measures import state_of
 from results.criteria.throttle_bound import ThrottleBound
@@ -352,7 +352,7 @@ def _hides(each: Disturbance, leader: int, begin_us: int, end_us: int) -> bool:
     """Return whether a disturbance may keep a leader from the metadata between two instants, or shift their times."""
     overlaps = each.begin_us - APPLIED_S * US <= end_us and begin_us <= each.end_us + APPLIED_S * US
     # A controller that has ended changes no ISR; the metadata log of one that is slow may come to the leader late.
-    slow = each.controller and each.kind in KEEPS_QUOTA
+    slow = each.controller and each.keeps_quota
     return overlaps and (leader in each.brokers or slow or each.kind == CLOCK_SKEW)
 
 

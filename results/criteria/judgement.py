@@ -25,13 +25,6 @@ from results.criteria.sample_series import RunSeries
 from results.criteria.standstill import METRICS, jvm_measures
 from results.criteria.unfit import MACHINE_LOAD, left_open, mostly_unfit, with_unfit_load
 
-TOO_SMALL = (MACHINE_LOAD, "jvm-pauses")
-"""The preconditions that leave rates open also where brokers broke them: a machine, or the heap that the settings give,
-may be too small for a healthy Kafka."""
-EXPLANATIONS = ("duration-formula",)
-"""The criteria that say what a move's time is made of. Where one says nothing, what was measured stands: a broker that
-is slower than its NIC may be the regression that the user looks for."""
-
 
 class UnknownExperimentError(ValueError):
     """No criteria are known for an experiment; the message lists the experiments that have some."""
@@ -115,8 +108,8 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
     others, logs = other_clients.finding_of(manifest.cluster, measures.started_us), manifest.facts.logs or ()
     shaky = [finding for finding in preconditions if finding.verdict == "inconclusive"]
     left = {finding.name for finding in shaky}
-    own = tuple(each.name for each in criteria if each.name in left and each.kafkas_own(run))
-    shaky = [finding for finding in shaky if finding.name not in own or finding.name in TOO_SMALL]
+    own = {each.name: each for each in criteria if each.name in left and each.kafkas_own(run)}
+    shaky = [finding for finding in shaky if finding.name not in own or own[finding.name].excuses_brokers]
     shaky.sort(key=lambda finding: finding.name != NETWORK_CHANGED)  # the first is named: a change says most
     found = [
         finding
@@ -128,7 +121,7 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
     ]
     if run.unfit:
         preconditions = with_unfit_load(preconditions, found, run.unfit.finding(measures.started_us or 0))
-    return Judgement((*found, *preconditions, *others), measures, own)
+    return Judgement((*found, *preconditions, *others), measures, tuple(own))
 
 
 def _findings(criterion: Criterion, run: RunView, shaky: Sequence[Finding]) -> list[Finding]:
@@ -197,7 +190,8 @@ def sound(judgement: Judgement) -> bool:
 
     What brokers themselves made of the machine is such a run: its times and costs are Kafka's.
     """
-    return _only(judgement, (*EXPLANATIONS, *judgement.kafkas_own))
+    explaining = (name for name, each in catalogue().items() if each.explains_time)
+    return _only(judgement, (*explaining, *judgement.kafkas_own))
 
 
 def _only(judgement: Judgement, names: Collection[str]) -> bool:

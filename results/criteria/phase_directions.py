@@ -1,6 +1,6 @@
 """Broker directions in each phase of a move, for the criteria of quota windows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -13,6 +13,9 @@ from results.criteria.model import allowed, bottlenecks, bound_of, long_bound
 from results.criteria.pace import slower_than_quota
 from results.criteria.quantities import READING_S, at, rate, size
 
+PayloadRates = Mapping[tuple[str, Direction], float | None]
+"""What the NIC of a host was measured to carry in a direction, in bytes per second."""
+ABOVE_NICS = "the quota lies above what the NICs carry, on purpose"
 BACKOFF_S = 1.0
 """Kafka's own `replica.fetch.backoff.ms`: how long a fetcher that was held back may wait before it looks again."""
 WAIT_S = 0.5
@@ -82,6 +85,16 @@ class PhaseDirection:
         if found is None or most is None or found.bytes <= allowed(most, found.in_sync_bytes):
             return None
         return f"{size(found.bytes)} in {found.elapsed_s:.1f} s: the quota allows {size(most)}, so it ended too soon"
+
+    def never_above(self, bound: float, seconds: float, carries: PayloadRates) -> str:
+        """Return why this end has at most so many bytes in a time, whatever brokers do: its NIC carries no more.
+
+        Return an empty text where the NIC carries more, or was not measured: `nic-measured` does not hold then.
+        """
+        payload = carries.get((self.rates.host, self.rates.direction))
+        if payload is None or payload * seconds > bound:
+            return ""
+        return f"the NIC carries {size(payload * seconds)} in {seconds:.1f} s: the bound holds whatever brokers do"
 
 
 def phase_directions(measures: MoveMeasures) -> Iterator[PhaseDirection]:

@@ -22,7 +22,7 @@ KEEPS_QUOTA = (
     *("nic-rate", "nic-cut", "nic-down", "nic-impair", "uplink-rate", "uplink-cut", "cpu-limit", "disk-slow"),
     "client-stampede",
 )
-"""Kinds with which a process goes on: a broker still knows what its quota counted, and answers may come late."""
+"""Kinds with which a process goes on, of replays whose events do not say so."""
 CLOCK_SKEW = "clock-skew"
 """A kind that concerns every broker: the times of the metadata log are the controller's."""
 
@@ -31,7 +31,8 @@ CLOCK_SKEW = "clock-skew"
 class Disturbance:
     """A fault or a restart: from when to when (µs since the epoch), and the ids of the brokers that it affects.
 
-    `controller`: it affects a controller, which then fences brokers whose heartbeats it missed.
+    `controller`: it affects a controller, which then fences brokers whose heartbeats it missed. `keeps_quota`: brokers'
+    processes go on, so each still knows what its quota counted, and answers may come late.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class Disturbance:
     end_us: int
     brokers: frozenset[int]
     controller: bool = False
+    keeps_quota: bool = False
 
     def resets_quota(self, broker: int, begin_us: int, end_us: int) -> bool:
         """Return whether the broker may have lost what its quota counted between two instants, or had another rate."""
@@ -47,7 +49,7 @@ class Disturbance:
     def unsettles(self, begin_us: int, end_us: int) -> bool:
         """Return whether leaders or quotas may have changed by it between two instants, on any broker."""
         before_us, after_us = self.begin_us - EARLY_S * US, self.end_us + SETTLED_S * US
-        return self.kind not in KEEPS_QUOTA and before_us <= end_us and begin_us <= after_us
+        return not self.keeps_quota and before_us <= end_us and begin_us <= after_us
 
     def explains(self, us: int, brokers: Collection[int]) -> bool:
         """Return whether it explains what happened to one of these brokers at an instant."""
@@ -72,7 +74,9 @@ def disturbances(run: ReplayedRun) -> list[Disturbance]:
         name = f"restart {event['name']}" if kind.startswith("broker.") else str(detail.get("fault", ""))
         if kind in ("fault.injecting", "broker.restarting"):
             what, brokers = name.split(" ")[0], frozenset(detail.get("brokers", ()))
-            running.setdefault(name, Disturbance(what, us, FOREVER, brokers, bool(detail.get("controller"))))
+            keeps_quota = bool(detail.get("keeps_quota", what in KEEPS_QUOTA))
+            controller = bool(detail.get("controller"))
+            running.setdefault(name, Disturbance(what, us, FOREVER, brokers, controller, keeps_quota))
         elif name in running:
             found.append(replace(running.pop(name), end_us=us))
     return sorted([*found, *running.values()], key=lambda each: each.begin_us)

@@ -45,6 +45,8 @@ class Fault:
     """Whether brokers may be fenced during the fault: `Faults` then waits for them only after the heal."""
     asks_brokers: ClassVar[bool] = False
     """Whether the heal needs brokers that answer: it then comes after the heal of faults that hinder them."""
+    keeps_quota: ClassVar[bool] = False
+    """Whether brokers' processes go on during the fault: each knows what its quotas have counted. Replays record it."""
     momentary: ClassVar[bool] = False
     """Whether the fault is over when its effect is verified, as a restart is: nothing is left to heal."""
 

@@ -31,6 +31,7 @@ class NetworkFault(Fault):
     """A fault of the network: each kind overrides one of the first three methods."""
 
     hinders: ClassVar[bool] = True
+    keeps_quota: ClassVar[bool] = True
 
     def reshaped(self, topology: Topology) -> Topology:
         """Return the topology with the rates under this fault."""

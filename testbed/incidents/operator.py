@@ -60,7 +60,8 @@ def lists_for(
 def affected_nodes(fault: Fault, topology: Topology) -> dict[str, Any]:
     """Return what a fault affects, by the hosts and racks that its parameters name. Pure.
 
-    `brokers` are the ids of the brokers, all when none is named. `controller` says whether a controller is named.
+    `brokers` are the ids of the brokers, all when none is named. `controller` says whether a controller is named,
+    `keeps_quota` whether brokers' processes go on.
     """
     given = {each.name: getattr(fault, each.name) for each in parameters(type(fault))}
     words = {word for value in given.values() for word in (value if isinstance(value, tuple) else (value,))}
@@ -69,7 +70,8 @@ def affected_nodes(fault: Fault, topology: Topology) -> dict[str, Any]:
     named = [ids[host.name] for host in hosts if host.name in ids]
     # A cut affects both sides; of a fault that names no broker the testbed cannot tell.
     brokers = sorted(ids.values()) if not named or "peers" in given else named
-    return {"brokers": brokers, "controller": any(host.is_controller for host in hosts)}
+    controller = any(host.is_controller for host in hosts)
+    return {"brokers": brokers, "controller": controller, "keeps_quota": fault.keeps_quota}
 
 
 class OperatorThrottle:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from results.criteria.replay_events import KEEPS_QUOTA
 from testbed.cgroups import no_disk_rate, no_memory_limit
 from testbed.cli.main import main
 from testbed.errors import TestbedError
@@ -39,6 +40,11 @@ def test_what_a_topology_lacks_is_named():
     assert all(found[name].startswith(text) for name, text in ABSENT.items())
     assert {found[name] for name in stores} == {"three has no object store (role objectstore)"}
     assert {name for name, kind in kinds().items() if kind.absent_from(RACKS)} == stores
+
+
+def test_a_kind_says_whether_brokers_processes_go_on():
+    """Recorded replays without that in their events are judged by a list of the kinds of then."""
+    assert {name for name, kind in kinds().items() if kind.keeps_quota} == {*KEEPS_QUOTA}
 
 
 def test_a_kind_that_the_machine_lacks_is_refused_before_anything_is_changed(one, monkeypatch):

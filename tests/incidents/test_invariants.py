@@ -148,6 +148,7 @@ def written(*, since=0, until=30):
     return found + [Sample(at(t), "b1", "log.bytes", grown[t + 1], "orders", 0) for t in range(-1, 32)]
 
 
+OTHER = {"fault": "a-new-kind host=b3", "brokers": [3]}
 SLOW = {"fault": "nic-rate host=b3 rate=20mbit", "brokers": [3]}
 SKEW = event(5, "fault.injecting", "", fault="clock-skew host=b2 by=5s", brokers=[2])
 
@@ -298,6 +299,8 @@ REMOVED = {"brokers": [1, 2, 3], "topics": ["orders"]}
             ],
             "fail",
         ),
+        (3_000_000, [*throttle(1, 1_000_000), event(9, "fault.injecting", "", **OTHER)], "pass"),
+        (3_000_000, [*throttle(1, 1_000_000), event(9, "fault.injecting", "", **OTHER, keeps_quota=True)], "fail"),
     ],
 )
 def test_throttle_bound(bytes_per_s, events, expected):

@@ -129,7 +129,7 @@ def test_what_cannot_be_put_back_is_told_and_the_rest_is_put_back_all_the_same(s
 def test_a_fault_affects_the_brokers_that_it_names(text, brokers):
     """b1 is the controller as well."""
     found = affected_nodes(parse_fault(text), find("three-brokers"))
-    assert found == {"brokers": brokers, "controller": "b1" in text}
+    assert found == {"brokers": brokers, "controller": "b1" in text, "keeps_quota": text.startswith("nic-")}
 
 
 def test_a_fault_of_a_rack_affects_its_brokers():

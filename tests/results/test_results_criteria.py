@@ -320,6 +320,8 @@ def test_a_criterion_says_in_its_own_file_of_what_kind_it_is():
     on_nics = {"nic-conservation", "copied-bytes", "nic-bound", "duration-formula", "control-unthrottled"}
     assert names("of_nic_bytes") == on_nics
     assert names("of_records") == {"records-intact", "live-records"}
+    assert names("excuses_brokers") == {"machine-load", "jvm-pauses"}
+    assert names("explains_time") == {"duration-formula"}
     assert names("quota_binds") == {"steady-mean", "duration-model", "rate-after-throttle-change", "first-window"}
 
 

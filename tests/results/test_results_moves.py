@@ -10,6 +10,7 @@ import pytest
 from results.compare.compared_measures import values_of
 from results.contract.live_load import LiveLoad
 from results.contract.manifest import Expected, Manifest, NicMeasurement
+from results.contract.network import payload_rates
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
 from results.criteria.catalogue.control_unthrottled import judge_controls
@@ -17,6 +18,7 @@ from results.criteria.catalogue.duration_model import judge_duration
 from results.criteria.catalogue.rate_after_throttle_change import judge_settled
 from results.criteria.catalogue.throttled_window import judge_windows
 from results.criteria.host_rates import ByteWindow
+from results.criteria.judgement import skipped
 from results.criteria.model import bound_of, estimate
 from results.criteria.sample_series import RunSeries, by_partition
 from results.report.page import _figures, figures
@@ -119,6 +121,21 @@ def test_a_throttle_removed_halfway_fails(told):
     judgement = simulate(two_node(3e6, 360e6, real_quota=gone, told_quota=told)).judged()
     assert verdicts(judgement, "throttled-window") == {"fail"}
     assert ("fail" in verdicts(judgement, "quota-in-force")) == told
+
+
+@pytest.mark.parametrize(
+    ("quota", "window", "whole"),
+    [(40e6, "pass", "pass"), (45e6, "inconclusive", "pass"), (300e6, "inconclusive", "inconclusive")],
+)
+def test_a_bound_that_the_nic_cannot_break_is_not_said_to_hold(quota, window, whole):
+    """Both criteria passed, with a power, for 300 MB/s over NICs that carry 48 MB/s: nothing could have failed."""
+    judgement = simulate(two_node(size=960e6, quotas=((0.0, quota),))).judged()
+    for name, verdict in (("throttled-window", window), ("long-window-bound", whole)):
+        findings = named(judgement, name)
+        assert {c.verdict for c in findings} == {verdict}, findings
+        left_open = verdict == "inconclusive"
+        assert {"the bound holds whatever brokers do" in c.why for c in findings} == {left_open}
+        assert {c.power is None for c in findings} == {left_open}
 
 
 @pytest.mark.parametrize("host", ["b1", "b2"])
@@ -261,11 +278,13 @@ def test_a_broker_that_comes_back_just_before_the_end_leaves_too_little_to_judge
     assert {c.verdict for c in windows} == {"pass"}
     # What is over the bound is judged, however short the phase; and so is a phase of which others say nothing.
     burst = {"total_bytes": 1e9, "longest_gap_s": 1.0, "worst_window": ByteWindow(1e9, 0.5, last.begin_s)}
+    carries = payload_rates(run.manifest.nics)
     much = tuple(replace(rates, **burst) for rates in last.rates)
     over = replace(judgement.measures, phases=(*whole, replace(last, rates=much)))
-    assert {c.verdict for c in judge_windows(over, run.manifest.move) if c.expected[:7] == "phase 3"} == {"fail"}
+    third = [c for c in judge_windows(over, run.manifest.move, carries) if c.expected[:7] == "phase 3"]
+    assert {c.verdict for c in third} == {"fail"}
     alone = replace(judgement.measures, phases=(*(replace(p, rates=()) for p in whole), last))
-    assert {c.verdict for c in judge_windows(alone, run.manifest.move)} == {"inconclusive"}
+    assert {c.verdict for c in judge_windows(alone, run.manifest.move, carries)} == {"inconclusive"}
 
 
 def test_windows_across_a_restart_are_not_judged_nor_what_leaders_unknown_send():
@@ -569,6 +588,16 @@ def test_the_verdict_says_which_of_quota_and_nic_bound():
     throttled = nic_bound(5e6, nic_rate=10e6, size=300e6)
     assert verdicts(throttled, "nic-bound") == {"fail"}
     assert {c.why.split(":")[0] for c in named(throttled, "nic-bound")} == {"the quota bound"}
+
+
+def test_the_bound_of_a_quota_above_the_nics_on_purpose_is_not_judged():
+    """A run that names both criteria was recorded while `kip73-nic-bound` named them."""
+    run = simulate(two_node(quotas=((0.0, 40e6),), experiment="kip73-nic-bound", nic_bound=True, nic_rate=10e6))
+    bounds = {"throttled-window", "long-window-bound"}
+    manifest = replace(run.manifest, criteria=(*bounds, "nic-bound"))
+    names = {each.name for each in judge(manifest, run.samples, run.events).criteria}
+    assert "nic-bound" in names and not bounds & names
+    assert {each.name for each in skipped(manifest)} == bounds
 
 
 def test_a_nic_that_was_not_measured_leaves_it_open():

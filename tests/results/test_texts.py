@@ -2,7 +2,7 @@
 
 import pytest
 
-from results.contract.texts import and_more, counted, digits, plural, shortened
+from results.contract.texts import and_more, counted, digits, percent_change, plural, shortened
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,8 @@ def test_a_large_number_has_no_power_of_ten():
     assert [digits(value) for value in (31_000, 12_345.6, 999.96, 0.25, 0.0)] == ["31000", "12350", "1000", "0.25", "0"]
     assert (digits(1500.0, 3, "+"), digits(-1500.0, 3, "+"), digits(1.5, 3, "+")) == ("+1500", "-1500", "+1.5")
     assert (digits(2.5e30), digits(float("inf"))) == ("2.5e+30", "inf")
+
+
+@pytest.mark.parametrize(("ratio", "text"), [(1.093, "+9.3 %"), (1, "+0.0 %"), (0.5, "-50.0 %"), (2.144, "+114.4 %")])
+def test_a_ratio_is_shown_as_a_change(ratio, text):
+    assert percent_change(ratio) == text

@@ -1,8 +1,8 @@
 """No acknowledgement waits longer under the throttle than without it, beyond the throttle's own grain: KIP-73's goal.
 
-Of each producer three things are judged against the time before the move: the longest wait while data is copied, the
-share of late acknowledgements in a quota window of it, and the longest wait where partitions arrive. The reference of
-that is the move back without a throttle. `docs/criteria.md` derives what is allowed under *Protected clients*.
+The longest wait of each producer while data is copied is compared with the time before the move. So is the share of
+late acknowledgements in a quota window. The longest wait where partitions arrive is compared with the move back without
+a throttle. `docs/criteria.md` derives what is allowed under *Protected clients*.
 A wait so long that the load does not keep its rate is what the criterion looks for, and no excuse.
 """
 

@@ -36,5 +36,5 @@ CRITERION = Criterion(
     section=FACTS,
     judge=lambda run: [judge_command(run)],
     needs=lambda run: NAME in (run.criteria or ()),
-    catches="A version of the testbed whose own commands fail, or became slower than they are promised to be.",
+    catches="A version of the testbed whose own commands fail, or take longer than their limit.",
 )

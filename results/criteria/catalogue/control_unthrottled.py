@@ -21,7 +21,12 @@ from results.criteria.run_view import RunView
 from results.criteria.standstill import MACHINE, MOST, highest_share
 
 CONTROL_LEAST = 2.0
+"""A fetch takes partitions in turn, so those that are treated alike advance alike: 0.93 with the defect
+`throttle-holds-unlisted`. Of two responses each, one more or less is at most a factor of 2. A throttle that slows
+unlisted partitions down, and leaves them more than twice the pace of listed ones, is not found."""
 CONTROL_ROOM = 1.1
+"""Copies have some 1 % more payload than logs grow by, and a NIC may carry 5 % less than measured (`NIC_LOWEST`). The
+rest of a tenth is chosen. Where the NIC is nearer to the quota nothing is judged."""
 
 
 def judge_controls(measures: MoveMeasures, move: Move, nics: Iterable[NicMeasurement]) -> list[Finding]:

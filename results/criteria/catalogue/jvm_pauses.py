@@ -87,5 +87,6 @@ CRITERION = Criterion(
     needs=lambda run: has_any_move(run) and jvms_were_read(run.series),
     by_name=False,
     kafkas_own=_kafkas_own,
+    excuses_brokers=True,
     catches="A broker that collects garbage instead of sending.",
 )

@@ -48,5 +48,5 @@ CRITERION = Criterion(
     judge=lambda run: judge_load_held(run.manifest.facts.live),
     needs=lambda run: run.loaded,
     by_name=False,
-    catches="A load generator that was slower than it says.",
+    catches="A load generator that was slower than declared.",
 )

@@ -1,35 +1,38 @@
-"""The mean of each phase is within what its quota promises of a time of any length.
+"""The mean of each phase is within what its quota allows of a time of any length.
 
-Where the quota's sensor begins with the move, so is the mean of each time from the start: a quota that lets a whole
-window pass at once, and then rests, is right on average.
+Where the quota's sensor begins with the move, so is the mean of each time from the start. A quota that lets a whole
+window pass at once, and then nothing, is right on average: only the first seconds show it.
 """
 
 from collections.abc import Sequence
 
 from results.contract.move import Move
+from results.contract.network import payload_rates
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import where_sent
 from results.criteria.criterion import RATES, UNCERTAIN_BYTES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed
-from results.criteria.phase_directions import PhaseDirection, informative_directions
-from results.criteria.quantities import size
+from results.criteria.phase_directions import ABOVE_NICS, PayloadRates, PhaseDirection, informative_directions
+from results.criteria.quantities import READING_S, size
 from results.criteria.run_view import RunView
 
 
-def judge_phases(measures: MoveMeasures, move: Move, *, late: bool = False) -> list[Finding]:
+def judge_phases(measures: MoveMeasures, move: Move, carries: PayloadRates, *, late: bool = False) -> list[Finding]:
     """Judge whether no phase has more listed bytes than the bound of its time.
+
+    Nothing is said where the NIC, by what it `carries`, lets the phase have no more than the bound.
 
     With `late` the last reading may have been made after its instant, though before the next one's: the phase is held
     against what a time may have that is longer by the longest gap.
     """
-    return [_mean(end, move, late) for end in informative_directions(measures, move)] or [
+    return [_mean(end, move, carries, late) for end in informative_directions(measures, move)] or [
         missing_data("long-window-bound", "the mean within the bound of a long time", measures, ("log.bytes",))
     ]
 
 
-def _mean(end: PhaseDirection, move: Move, late: bool) -> Finding:
+def _mean(end: PhaseDirection, move: Move, carries: PayloadRates, late: bool) -> Finding:
     rates, found = end.rates, end.rates.all
     late_s = (rates.longest_gap_s or 0.0) if late else 0.0
     verdict: Verdict = "inconclusive"
@@ -49,6 +52,8 @@ def _mean(end: PhaseDirection, move: Move, late: bool) -> Finding:
             verdict, why = "fail", f"{early}; {why}" if early else why
         elif gap := gap_text(rates.longest_gap_s):
             why = gap
+        elif never := end.never_above(bound, found.elapsed_s + READING_S + late_s, carries):
+            why = f"{never}; {why}"
         else:
             verdict = "pass"
     return finding(
@@ -70,7 +75,7 @@ def _over_for_sure(run: RunView, shaky: Sequence[Finding]) -> list[Finding | Non
     """Return the phases with too many bytes for any machine: a slow one lets fewer pass, and reads late at most."""
     if any(each.name in UNCERTAIN_BYTES for each in shaky):
         return []
-    found = where_sent(judge_phases(run.measures, run.move, late=True), run)
+    found = where_sent(judge_phases(run.measures, run.move, payload_rates(run.manifest.nics), late=True), run)
     return [each if each.verdict == "fail" else None for each in found]
 
 
@@ -78,9 +83,10 @@ CRITERION = Criterion(
     name="long-window-bound",
     title="Mean within the bound of a long time",
     section=RATES,
-    judge=lambda run: where_sent(judge_phases(run.measures, run.move), run),
+    judge=lambda run: where_sent(judge_phases(run.measures, run.move, payload_rates(run.manifest.nics)), run),
     rests_on_preconditions=True,
     holds_anyway=_over_for_sure,
-    catches="A quota that leaks a little in every window, or lets more pass at first and less later.",
+    skips=lambda run: ABOVE_NICS if run.move.nic_bound else None,
+    catches="A quota that lets slightly more pass in every window, or more at first and less later.",
     smallest="4 % more over the whole move",
 )

@@ -66,5 +66,6 @@ CRITERION = Criterion(
     by_name=False,
     about_machine=True,
     kafkas_own=lambda run: kept_busy_by_kafka(run.measures.load),
+    excuses_brokers=True,
     catches="A machine that slows the brokers down.",
 )

@@ -17,7 +17,9 @@ from results.criteria.quantities import NIC_BYTES, rate
 from results.criteria.windows import sum_of_all
 
 QUOTA_LEAST = 0.95
-"""Part of the quota from which on it is the quota that binds."""
+"""Part of the quota from which on it is the quota that binds: what a healthy throttle uses at least, `STEADY_LOWEST`.
+`kip73-nic-bound` asks for a quota of 1.5 times the NIC, so a healthy run has at most 0.67. It decides whether a failure
+names the quota; a quota that binds at less of its rate is named *neither*."""
 
 
 def judge_nic_bound(measures: MoveMeasures, move: Move, nics: Sequence[NicMeasurement]) -> list[Finding]:

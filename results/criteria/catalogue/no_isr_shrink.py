@@ -93,5 +93,5 @@ CRITERION = Criterion(
     # A leader counts how long a follower lags (`replica.lag.time.max.ms`) by its wall clock.
     # Of a busy CPU, `spared` knows whether Kafka was the cause.
     excused_by=(*NOT_KAFKAS, BROKERS_UNRESTRAINED),
-    catches="A move that starves replicas in sync.",
+    catches="A move during which a replica that was in sync leaves the ISR.",
 )

@@ -185,6 +185,6 @@ CRITERION = Criterion(
     rests_on_preconditions=True,
     quota_binds=True,
     skips=_skips,
-    catches="A throttle that wastes a part of its quota, or exceeds it for long.",
+    catches="A throttle that uses too little of its quota, or exceeds it for long.",
     smallest="2 % more than the quota on both sides",
 )

@@ -52,5 +52,5 @@ CRITERION = Criterion(
     # The log of a node that somebody stopped lacks its end. No such log has a state that breaks a rule.
     excused_by=(BROKERS_UNRESTRAINED,),
     excuses=lambda run, _precondition, _failed: not any(_unsound(run)),
-    catches="A trace from which records are missing; a leader that is not in sync, be it for a moment.",
+    catches="A trace from which records are missing; a leader that is not in sync, even for a moment.",
 )

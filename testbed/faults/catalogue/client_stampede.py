@@ -41,6 +41,7 @@ class ClientStampede(HostFault):
     summary: ClassVar[str] = "many clients on one host connect to brokers at once and ask for all metadata"
     deadline_s: ClassVar[float] = 20.0
     hinders: ClassVar[bool] = True
+    keeps_quota: ClassVar[bool] = True
 
     host: str = parameter("the host of the clients", name)
     brokers: tuple[str, ...] = parameter("brokers, such as b1,b2; all: every broker", names, joined, default=ALL)

@@ -20,6 +20,7 @@ class CpuLimit(HostFault):
 
     kind: ClassVar[str] = "cpu-limit"
     summary: ClassVar[str] = "all processes of a host share fewer CPUs"
+    keeps_quota: ClassVar[bool] = True
 
     cpus: float = parameter("how many CPUs, such as 0.5", cpus, lambda number: f"{number:g}")
 

@@ -30,6 +30,7 @@ class DiskSlow(DiskFault):
 
     kind: ClassVar[str] = "disk-slow"
     summary: ClassVar[str] = "the disk with Kafka's data reads and writes at a lower rate"
+    keeps_quota: ClassVar[bool] = True
 
     rate: int = parameter("bytes per second, such as 5MB/s", _rate, format_byte_rate)
 
