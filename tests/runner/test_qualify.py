@@ -803,7 +803,7 @@ def test_another_door_does_not_go_on_with_it(doors, capsys):
         (["qualify", "--kafka", "4.3", "--against", OLD], "did you mean 4.3.0?"),
         (["qualify", "--kafka", "/nowhere", "--against", OLD], "there is no Kafka at /nowhere"),
         ([*QUALIFY, "--scenario", "kip73/two-nod"], "did you mean kip73/two-node?"),
-        ([*QUALIFY, "--scenario", "kip73/two-node", "--paired", "kip73/bounce"], "--paired kip73/bounce"),
+        ([*QUALIFY, "--scenario", "kip73/two-node", "--paired", "kip73/bounce"], "--paired: no scenario kip73/bounce"),
         ([*QUALIFY, "--suite", "kip1"], "no suite 'kip1'"),
         ([*QUALIFY, "--pairs", "4"], "take at least"),
         ([*QUALIFY, "--profile", "night"], "profile 'night'"),

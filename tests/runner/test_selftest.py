@@ -305,7 +305,7 @@ def test_a_qualification_finds_no_defect_that_could_not_be_played():
 
 
 def test_a_case_is_of_the_suite():
-    with pytest.raises(UsageError, match="--by run runs none"):
+    with pytest.raises(UsageError, match="--scenario needs --by brief or nightly; with --by run"):
         plan(SelftestRequest((LEAK,), cases=("move",)))
     with pytest.raises(UsageError, match="--history needs --by nightly"):
         plan(SelftestRequest((LEAK,), history=20))
