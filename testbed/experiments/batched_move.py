@@ -90,7 +90,7 @@ class BatchedModel(MoveModel):
             for group in environment.throttled_groups()
             for tp in group.tps()
         }
-        return forecast(views, environment.ids.values(), environment.setup.limits).batches
+        return forecast(views, environment.ids.values(), environment.setup.limits)
 
 
 class BatchedDriver:
