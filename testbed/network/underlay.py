@@ -38,10 +38,9 @@ class PathTooNarrow(TestbedError):
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """The device through which a machine reaches another: its own address, and its MTU."""
+    """The address and the MTU of the device through which a machine reaches another."""
 
     address: str
-    device: str
     mtu: int
 
 
@@ -52,7 +51,7 @@ def interface_to(machine: Shell, peer: str) -> Interface:
     link = json.loads(machine.run(["ip", "-j", "link", "show", "dev", device]).stdout)[0]
     if "prefsrc" not in route:
         raise TestbedError(f"the route to {peer} by {device} has no source address; declare address: at the machine")
-    return Interface(str(route["prefsrc"]), device, int(link["mtu"]))
+    return Interface(str(route["prefsrc"]), int(link["mtu"]))
 
 
 def require_packets(topology: Topology, plan: AddressPlan, fabrics: Mapping[str, Shell], mtu: int) -> None:
