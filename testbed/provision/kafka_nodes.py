@@ -38,7 +38,7 @@ class NotAsDeclared(TestbedError):
 
 
 def start_kafka(testbed: "Testbed", *, timeout_s: float | None, progress: "Progress") -> None:
-    """See `Testbed.start_kafka`."""
+    """Start every Kafka node that does not run, and wait until all serve. Raise `KafkaStuck` otherwise."""
     shared = Capability.SHARED_STORAGE in of_software(testbed.topology)
     if shared:
         testbed.objectstore.require_buckets(AUTOMQ_BUCKETS)
@@ -53,7 +53,7 @@ def start_kafka(testbed: "Testbed", *, timeout_s: float | None, progress: "Progr
 
 
 def wait_serving(testbed: "Testbed", *, timeout_s: float) -> None:
-    """See `Testbed.wait_serving`."""
+    """Wait until every node answers itself and every broker is unfenced. Raise `KafkaStuck` otherwise."""
     try:
         wait_for(
             lambda: silent(testbed, _nodes(testbed)),
@@ -103,7 +103,7 @@ def silence(testbed: "Testbed", nodes: Collection[str]) -> dict[str, str]:
 def reconfigure(
     testbed: "Testbed", overlay: Mapping[str, str], defects: Mapping[str, tuple[str, ...]], progress: "Progress"
 ) -> None:
-    """See `Testbed.reconfigure`."""
+    """Make `overlay` the properties of all brokers and `defects` those of each host. Restart Kafka if they differ."""
     if is_configured(testbed, overlay, defects):
         return
     state = testbed.state
@@ -127,7 +127,7 @@ def reconfigure(
 
 
 def is_configured(testbed: "Testbed", overlay: Mapping[str, str], defects: Mapping[str, tuple[str, ...]]) -> bool:
-    """See `Testbed.is_configured`."""
+    """Return whether `reconfigure` with these would restart nothing."""
     state = testbed.state
     return not state.restarting and (dict(overlay), dict(defects)) == (dict(state.overlay), dict(state.defects))
 
