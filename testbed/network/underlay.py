@@ -32,10 +32,6 @@ TRIES = 3
 """A busy machine reads low for some seconds. The best reading counts: a narrow path never reads high."""
 
 
-class PathTooNarrow(TestbedError):
-    """A path between machines carries less than what is declared on it, or smaller packets."""
-
-
 @dataclass(frozen=True, slots=True)
 class Interface:
     """The address and the MTU of the device through which a machine reaches another."""
@@ -55,7 +51,7 @@ def interface_to(machine: Shell, peer: str) -> Interface:
 
 
 def require_packets(topology: Topology, plan: AddressPlan, fabrics: Mapping[str, Shell], mtu: int) -> None:
-    """Raise `PathTooNarrow` when a packet of the NICs' MTU does not pass whole from each fabric to each other."""
+    """Raise `TestbedError` when a packet of the NICs' MTU does not pass whole from each fabric to each other."""
     for source in machines_of(topology):
         for number, target in enumerate(machines_of(topology)):
             if source == target:
@@ -70,7 +66,7 @@ def _require_packet(fabric: Shell, target: str, mtu: int, path: str) -> None:
     try:
         wait_for(lambda: fabric.run(ping, check=False).exit_status, lambda status: status == 0, 5.0, 0.1, "an answer")
     except WaitTimeout as error:
-        raise PathTooNarrow(
+        raise TestbedError(
             f"a packet of {mtu} bytes does not pass from {path}: UDP port {VXLAN_PORT} must be open between the "
             f"machines, and the network between them must carry packets of {mtu + VXLAN_BYTES} bytes"
         ) from error
@@ -128,10 +124,10 @@ def widest(need: PathNeed, carried: Callable[[], float], tries: int = TRIES) -> 
 
 
 def require_paths(rates: Sequence[PathRate]) -> None:
-    """Raise `PathTooNarrow`, which names every path that is narrower than what is declared on it, and the NICs."""
+    """Raise `TestbedError`, which names every path that is narrower than what is declared on it, and the NICs."""
     narrow = [rate.in_words() for rate in rates if not rate.as_declared]
     if narrow:
-        raise PathTooNarrow(
+        raise TestbedError(
             "the network between the machines is narrower than what is declared on it:\n  "
             + "\n  ".join(narrow)
             + "\n  declare lower rates for these NICs, or place their hosts on one machine (machine: at the host)"

@@ -33,10 +33,6 @@ _ASKED = (SHARED_STORAGE_KEY, BALANCER, *ONE_REPLICA)
 """The settings of shared storage that every broker is asked for."""
 
 
-class NotAsDeclared(TestbedError):
-    """The cluster runs, but differs from its topology; the message has every difference."""
-
-
 def start_kafka(testbed: "Testbed", *, timeout_s: float | None, progress: "Progress") -> None:
     """Start every Kafka node that does not run, and wait until all serve. Raise `KafkaStuck` otherwise."""
     shared = Capability.SHARED_STORAGE in of_software(testbed.topology)
@@ -199,7 +195,7 @@ def _port_silence(address: str, port: int) -> str:
 
 
 def require_as_declared(testbed: "Testbed", progress: "Progress") -> None:
-    """Ask every broker for its settings. Raise `NotAsDeclared`, which names each setting with another value.
+    """Ask every broker for its settings. Raise `TestbedError`, which names each setting with another value.
 
     A setting that a broker does not know is reported as not checked.
     """
@@ -209,7 +205,7 @@ def require_as_declared(testbed: "Testbed", progress: "Progress") -> None:
         progress(f"the brokers do not report {', '.join(silent)}: not checked")
     wrong = [text for of_broker, _unknown in found for text in of_broker]
     if wrong:
-        raise NotAsDeclared(f"{testbed.name} is not as declared:\n  " + "\n  ".join(wrong))
+        raise TestbedError(f"{testbed.name} is not as declared:\n  " + "\n  ".join(wrong))
 
 
 def _differences(testbed: "Testbed", host: DeclaredHost) -> tuple[list[str], list[str]]:
