@@ -61,11 +61,6 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
-def percent(ratio: float) -> str:
-    """Return the change that a ratio is: `+9.3 %` for 1.093."""
-    return f"{(ratio - 1) * 100:+.1f} %"
-
-
 class Code(str):
     """A cell of a Markdown table that is set as code."""
 

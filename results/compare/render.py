@@ -7,7 +7,8 @@ from typing import Any
 from results.compare.effect import Effect, Shift
 from results.compare.judgement import ComparisonResult, Verdict
 from results.contract.texts import digits
-from results.render import NOTHING, percent
+from results.criteria.quantities import change_percent
+from results.render import NOTHING
 
 COLUMNS = ("", "scenario", "measure", "before", "after", "change", "95 %", "adjusted p", "pairs", "why")
 
@@ -74,7 +75,7 @@ def _change(effect: Effect | Shift | None, unit: str) -> tuple[str, str]:
     if isinstance(effect, Shift):
         difference, low, high = (digits(value, 3, "+") for value in (effect.difference, effect.low, effect.high))
         return f"{difference}{unit}", f"{low} to {high}{unit}"
-    return percent(effect.ratio), f"{percent(effect.low)} to {percent(effect.high)}"
+    return change_percent(effect.ratio), f"{change_percent(effect.low)} to {change_percent(effect.high)}"
 
 
 def effect_document(effect: Effect | Shift | None) -> dict[str, Any]:

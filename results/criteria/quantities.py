@@ -48,3 +48,8 @@ def at(start_s: float) -> str:
 def percent(fraction: float) -> str:
     """Return a fraction for people: ``98.5 %``."""
     return f"{fraction * 100:.1f} %"
+
+
+def change_percent(ratio: float) -> str:
+    """Return the change that a ratio is: ``+9.3 %`` for 1.093."""
+    return f"{(ratio - 1) * 100:+.1f} %"

@@ -6,7 +6,7 @@ from results.contract.manifest import LiveLoad, Manifest, Move
 from results.contract.verdict import Direction
 from results.criteria.measures import ClientView, MoveMeasures
 from results.criteria.model import bottlenecks, expected_of
-from results.criteria.quantities import rate, size
+from results.criteria.quantities import change_percent, rate, size
 from results.render import NOTHING
 
 KIND_WORDS = {"produce": "Produce", "consume": "Fetch"}
@@ -74,7 +74,7 @@ def duration_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, str]]:
 
 def against(predicted_s: float, moved_s: float | None) -> str:
     """Return a prediction, and how far it is from the time that the move took, if that is known."""
-    error = "" if not moved_s else f", {(predicted_s / moved_s - 1) * 100:+.1f} %"
+    error = "" if not moved_s else f", {change_percent(predicted_s / moved_s)}"
     return f"{predicted_s:.1f} s{error}"
 
 

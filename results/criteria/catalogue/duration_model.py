@@ -10,7 +10,7 @@ from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import LISTED_METRIC, MoveMeasures
 from results.criteria.pace import slower_move
-from results.criteria.quantities import percent
+from results.criteria.quantities import change_percent, percent
 from results.criteria.run_view import RunView
 
 DURATION_TOLERANCE = 0.10
@@ -83,7 +83,7 @@ def kip73_estimate(measures: MoveMeasures) -> str:
     """Return KIP-73's own estimate, and by how much it is wrong."""
     if not math.isfinite(measures.kip73_s) or measures.kip73_s <= 0:
         return "KIP-73's MoveTime has no value here"
-    error = "" if measures.moved_s is None else f", wrong by {(measures.kip73_s / measures.moved_s - 1) * 100:+.1f} %"
+    error = "" if measures.moved_s is None else f", wrong by {change_percent(measures.kip73_s / measures.moved_s)}"
     return f"KIP-73's MoveTime is {measures.kip73_s:.1f} s{error}"
 
 
