@@ -21,7 +21,7 @@ from results.criteria.protection_measures import measure_clients
 from results.criteria.quantities import DRIVER, GAP_S, PAYLOAD, SECOND_S, US
 from results.criteria.rate_measures import PhaseSpan, RateMeasurer, phases
 from results.criteria.sample_series import RunSeries, Series
-from results.criteria.windows import counted, counted_between, growth, longest_gap_s, sum_of_all, windows
+from results.criteria.windows import counted, counted_between, enclosing, growth, longest_gap_s, sum_of_all, windows
 
 SIDES: tuple[Side, ...] = ("leader", "follower")
 
@@ -186,8 +186,7 @@ class _MoveMeasurer:
             if not flows:
                 continue
             series = self.run.flow_bytes(flows)
-            first = max(int(np.searchsorted(series.t, begin, side="right")) - 1, 0)
-            part = series.cut(first, int(np.searchsorted(series.t, until)))
+            part = series.cut(*enclosing(series.t, begin, until))
             rate = windows(part, SECOND_S).rate
             grew = np.flatnonzero(np.diff(part.value) > 0) + 1
             last = int(part.t[grew[-1]]) if len(grew) else None

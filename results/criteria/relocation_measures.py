@@ -28,7 +28,7 @@ from results.criteria.protection_measures import bucket_quantile, bucket_us, cal
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, US
 from results.criteria.sample_series import Floats, Micros, RunSeries, Series
 from results.criteria.unfit import ALWAYS_FIT, UnfitTime
-from results.criteria.windows import counted, counted_between, longest_gap_s, sum_of_all
+from results.criteria.windows import counted, counted_between, enclosing, longest_gap_s, sum_of_all
 
 REQUESTS, DEVICE_READ = "s3.requests", "io.read_bytes"
 TTFB = "s3.ttfb"
@@ -114,8 +114,7 @@ def _nic(
     series = _carried(run, manifest, host, direction)
     if len(series) == 0:
         return NicTotals(host, direction, None, None, None, None)
-    after = int(np.searchsorted(series.t, until, side="left"))
-    first = max(int(np.searchsorted(series.t, started, side="right")) - 1, 0)
+    first, after = enclosing(series.t, started, until)
     covered_s = (int(series.t[after]) - int(series.t[first])) / US if after < len(series) else None
     quiet = series.between(calm, started)
     before = counted(quiet.value) / quiet.seconds if len(quiet) > 1 else None
@@ -161,7 +160,7 @@ def _requests(
         if gap_s is None:
             return None, None
         gaps.append(gap_s)
-        first, last = max(int(np.searchsorted(looks, started, side="right")) - 1, 0), int(np.searchsorted(looks, until))
+        first, last = enclosing(looks, started, until)
         if last == len(looks):
             return None, max(gaps)
         for operation in sorted({label or "" for label in rows["label"].to_pylist()}):
@@ -190,7 +189,7 @@ def read_waits(run: RunSeries, stores: Collection[str], started: int, until: int
     for host in stores:
         labels = table.filter(pc.equal(table["host"], host))["label"].to_pylist()
         looks = np.union1d(answered(run, host), run.gauge(TTFB, host).t)
-        first, last = max(int(np.searchsorted(looks, started, side="right")) - 1, 0), int(np.searchsorted(looks, until))
+        first, last = enclosing(looks, started, until)
         within: dict[str, dict[float, float]] = {}  # operation → limit → reads that were answered within it
         for label in sorted({label or "" for label in labels}):
             operation, _, limit = label.rpartition(" ")

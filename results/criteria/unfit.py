@@ -15,7 +15,7 @@ from results.contract.verdict import Finding
 from results.criteria.findings import finding
 from results.criteria.quantities import CPU_QUOTA, GAP_S, US, at, percent
 from results.criteria.sample_series import Floats, Micros, RunSeries, Series
-from results.criteria.windows import counted
+from results.criteria.windows import counted, enclosing
 
 BUSY_HIGHEST, STEAL_HIGHEST = 0.85, 0.05
 """Shares of all cores: what `machine-load` allows on average over a quota window, and this module in any second."""
@@ -160,14 +160,8 @@ def _kafka_share(processes: Sequence[tuple[Series, Micros]], begin_us: int, end_
 
 def _cpus(near: Series, begin_us: int, end_us: int) -> float:
     """Return the CPUs that one process used; 0 while it does not run, for its host is sampled and its JVM is not."""
-    if len(near) < 2:
-        return 0.0
-    first = max(int(np.searchsorted(near.t, begin_us, side="right")) - 1, 0)
-    last = min(int(np.searchsorted(near.t, end_us, side="left")), len(near) - 1)
-    if last <= first:
-        return 0.0
-    part = near.cut(first, last)
-    return counted(part.value) / part.seconds
+    part = near.cut(*enclosing(near.t, begin_us, end_us))
+    return counted(part.value) / part.seconds if len(part) > 1 else 0.0
 
 
 def left_open(found: Iterable[Finding], spared: Iterable[Finding], unfit: UnfitTime, started_us: int) -> list[Finding]:

@@ -55,8 +55,7 @@ def longest_gap_s(t: Micros, start_us: int, end_us: int, *, inside: bool = False
     """
     if len(t) == 0:
         return None
-    first = max(int(np.searchsorted(t, start_us, side="right")) - 1, 0)
-    last = min(int(np.searchsorted(t, end_us, side="left")), len(t) - 1)
+    first, last = enclosing(t, start_us, end_us)
     near = t[first : last + 1]
     near = np.clip(near, start_us, end_us) if inside else near
     gaps = [int(near[0]) - start_us, end_us - int(near[-1])]
@@ -70,13 +69,17 @@ def growth(series: Series, start_us: int, end_us: int) -> float | None:
 
     A series that begins after start grew from its first reading on.
     """
-    first, last = _around(series, start_us, end_us)
+    first, last = enclosing(series.t, start_us, end_us)
     return float(series.value[last] - series.value[first]) if last < len(series) else None
 
 
-def _around(series: Series, start_us: int, end_us: int) -> tuple[int, int]:
-    first = max(int(np.searchsorted(series.t, start_us, side="right")) - 1, 0)
-    return first, int(np.searchsorted(series.t, end_us, side="left"))
+def enclosing(t: Micros, start_us: int, end_us: int) -> tuple[int, int]:
+    """Return the places of the last reading at or before the start, and of the first one at or after the end.
+
+    Without the former it is 0; without the latter, the number of readings.
+    """
+    first = max(int(np.searchsorted(t, start_us, side="right")) - 1, 0)
+    return first, int(np.searchsorted(t, end_us, side="left"))
 
 
 def counts(values: Floats) -> Floats:
@@ -92,7 +95,7 @@ def counted(values: Floats) -> float:
 
 def counted_between(series: Series, start_us: int, end_us: int) -> float | None:
     """Return the same of a counter, which begins again at 0 with its broker."""
-    first, last = _around(series, start_us, end_us)
+    first, last = enclosing(series.t, start_us, end_us)
     return counted(series.cut(first, last).value) if last < len(series) else None
 
 

@@ -24,7 +24,7 @@ PRIOR = 6
 """The variance of the newest runs alone is averaged with the pooled variance, which weighs as much as so many runs."""
 LEAST_VARIANCE = 1e-9
 BESIDE = 0.7
-"""See `StepScan.places`."""
+"""What being wrong by one run is worth, where the likeliest length of the newest level is sought."""
 
 
 @dataclass(frozen=True, slots=True)

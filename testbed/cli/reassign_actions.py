@@ -35,7 +35,7 @@ from testbed.throttle.recovery import RestoreError
 from testbed.units import parse_byte_rate
 from testbed.wait import wait_for
 
-_STEERED_S = 60.0
+STEERED_S = 60.0
 _NOT_REQUESTED = "its step is due; the controller does not list it yet, or refused it"
 
 
@@ -226,7 +226,7 @@ def cancel(args: argparse.Namespace) -> int:
         jobs.steer(job.id, lambda control: replace(control, wish="cancel"))
         if job.owner.alive():
             wait_for(
-                jobs.ids, lambda ids: job.id not in ids, _STEERED_S, 0.2, f"process {job.owner.pid} to cancel {job.id}"
+                jobs.ids, lambda ids: job.id not in ids, STEERED_S, 0.2, f"process {job.owner.pid} to cancel {job.id}"
             )
             left = remaining(job.plan, read_state(admin, job.plan.topics(), {}, job.topic_ids))
             if not left.targets:

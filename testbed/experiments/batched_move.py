@@ -90,7 +90,7 @@ class BatchedModel(MoveModel):
             for group in environment.throttled_groups()
             for tp in group.tps()
         }
-        return forecast(views, environment.ids.values(), environment.setup.limits).batches
+        return forecast(views, environment.ids.values(), environment.setup.limits)
 
 
 class BatchedDriver:
@@ -105,7 +105,7 @@ class BatchedDriver:
             environment.setup.mode,
             environment.throttled_plan(),
         )
-        self._last: Turn | None = None
+        self._ended = False
         self._in_force = InForce(False, 0.0)
 
     def transfer(self, run: ReassignmentRun, timeout_s: float) -> TransferResult:
@@ -153,7 +153,8 @@ class BatchedDriver:
 
             try:
                 with wait_for_move(timeout_s):
-                    self._last = execution.follow(on_turn, interval_s=TURN_S, timeout_s=timeout_s)
+                    execution.follow(on_turn, interval_s=TURN_S, timeout_s=timeout_s)
+                    self._ended = True
             finally:
                 self._monitor.stop()
             seconds = time.monotonic() - started
@@ -184,8 +185,8 @@ class BatchedDriver:
         if self._job.id not in self._jobs.ids():
             # Refused, or the throttle did not come into force. A restore that failed in `begin` is tried again here.
             return execution.throttle.restore()
-        if self._last is not None:
-            return execution.end(self._last).restored
+        if self._ended:
+            return execution.end().restored
         self._jobs.steer(self._job.id, lambda control: replace(control, wish="cancel"))
         ended = execution.run(timeout_s=CANCELLED_S)
         self._environment.recorder.event("note", "cancelled", {"partitions": len(ended.left.targets)})

@@ -24,7 +24,7 @@ from testbed.kafka.node import DATA_DIR
 from testbed.kafka.types import TopicPartition
 from testbed.probes.allow_list import Allowance, during, new_replicas
 from testbed.probes.recorder import now_us
-from testbed.reassignment.driver import Driver, DriverError
+from testbed.reassignment.driver import IN_FORCE_S, Driver, DriverError
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.progress import Poll
 from testbed.signals import TerminationGuard, deferred_signals
@@ -60,7 +60,6 @@ _EMPTY_FOLDER = (
         thrown=re.compile(r"org\.apache\.kafka\.common\.errors\.StaleBrokerEpochException:.*"),
     ),
 )
-IN_FORCE_S = 30.0
 
 
 class EmptyBroker(Preparation):

@@ -180,9 +180,9 @@ def reassign_all(targets: Mapping[int, Replicas | None]) -> ScenarioAction:
     )
 
 
-def reassign(*target: int, partition: int = 0) -> ScenarioAction:
-    """Return the request for one partition's reassignment to these replicas."""
-    return reassign_all({partition: target})
+def reassign(*target: int) -> ScenarioAction:
+    """Return the request for the reassignment of partition 0 to these replicas."""
+    return reassign_all({0: target})
 
 
 def cancel(*partitions: int) -> ScenarioAction:

@@ -19,6 +19,7 @@ from testbed.experiments.criteria import STEPS
 from testbed.experiments.experiment import Context, Experiment, ExperimentResult, Settings, SuiteScenario
 from testbed.experiments.kip455_actions import LogSizes, Replicas, ScenarioCluster, ScenarioStep, answer_of
 from testbed.experiments.kip455_trace import POLL_S, Trace, readable
+from testbed.experiments.layout import RECORD_BYTES
 from testbed.experiments.move_environment import preloaded
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import ON_DISK
@@ -38,7 +39,6 @@ from testbed.workload.producer_epochs import reader
 from testbed.workload.records import Fill, Recipe
 from testbed.workload.replica_logs import with_replicas
 
-RECORD_BYTES = 4096
 TRACE_TIMEOUT_S = 3.0
 DELETED_S = 10.0
 """The longest wait until every broker has deleted the logs of removed replicas. It takes some tenths of a second."""

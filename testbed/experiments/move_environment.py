@@ -44,8 +44,9 @@ from testbed.topology.model import Topology
 from testbed.units import format_size
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.audit import Audit
+from testbed.workload.connections import BATCH_BYTES
 from testbed.workload.outcome import ProcessResult, WorkloadResult
-from testbed.workload.preload import BATCH_BYTES, SHARED_BATCH_BYTES, audit, preload
+from testbed.workload.preload import SHARED_BATCH_BYTES, audit, preload
 from testbed.workload.producer_epochs import reader
 from testbed.workload.records import Fill, WrittenRecords
 from testbed.workload.replica_logs import with_replicas

@@ -21,10 +21,6 @@ REVOKED = "@revoked"
 _CONNECT_S = 10.0
 
 
-class UnknownHostKey(TestbedError):
-    """A server's key is not known, or it is another key than the known one."""
-
-
 def fingerprint(key: str) -> str:
     """Return `SHA256:…` of a public key (`ssh-ed25519 AAAA…`), as `ssh-keygen -l` prints it."""
     digest = hashlib.sha256(base64.b64decode(key.split()[1])).digest()
@@ -127,7 +123,7 @@ def verified(
     *,
     field: str = "host_key",
 ) -> str:
-    """Return the server's public key when the user knows it. Raise `UnknownHostKey`, with the fingerprint, otherwise.
+    """Return the server's public key when the user knows it. Raise `TestbedError`, with the fingerprint, otherwise.
 
     `declared` is a fingerprint or a public key from the topology's `field`; None: `known_hosts` must have the key.
     """
@@ -141,8 +137,8 @@ def verified(
             return key
         seen.append(key)
     if not seen:
-        raise UnknownHostKey(f"{host}:{port} presents no key of these kinds: {', '.join(KINDS)}")
-    raise UnknownHostKey(refusal_text(f"{host}:{port}", seen, declared, accepted, known_hosts, field))
+        raise TestbedError(f"{host}:{port} presents no key of these kinds: {', '.join(KINDS)}")
+    raise TestbedError(refusal_text(f"{host}:{port}", seen, declared, accepted, known_hosts, field))
 
 
 def refusal_text(

@@ -18,6 +18,7 @@ from results.contract.texts import shortened
 from results.contract.untrusted import MOST_BYTES, parse_json
 from testbed.errors import UsageError
 from testbed.kafka.types import TopicPartition
+from testbed.reassignment.plan_file import GREATEST_ID
 
 MOST_FILES = 1000
 MOST_PROBLEMS = 20
@@ -26,7 +27,6 @@ _GZIP = b"\x1f\x8b"
 _TAR, _TAR_AT = b"ustar", 257
 _PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "a zip archive"}
 """First bytes of what is not unpacked here → its name. Programs that rotate logs write all of them."""
-_GREATEST_ID = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """A topic's name, as Kafka allows it."""
 _OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
@@ -207,7 +207,7 @@ def id_list(ids: Iterable[int]) -> str:
 def whole(text: str) -> int:
     """Return an id: a whole number from 0 to 2^31 - 1. Raise ValueError."""
     digits = text.strip()
-    if not re.fullmatch(r"[0-9]{1,10}", digits) or int(digits) > _GREATEST_ID:
+    if not re.fullmatch(r"[0-9]{1,10}", digits) or int(digits) > GREATEST_ID:
         raise ValueError(f"{digits[:40]!r} is not an id, which is a whole number")
     return int(digits)
 

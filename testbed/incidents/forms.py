@@ -21,17 +21,16 @@ from results.contract.document import refusal
 from results.criteria.timeline_expectation import Reference
 from testbed.form import text_schema
 from testbed.suggestions import choices, show
-from testbed.topology.values import PropertyValue
+from testbed.topology.values import NUMBER, PropertyValue
 from testbed.units import format_duration, parse_byte_rate, parse_duration, parse_share, parse_size
 
 NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
 TOPIC = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 PARAMETER = r"^[a-z][a-z0-9_]*$"
-_NUMBER = r"[0-9]+(\.[0-9]+)?"
 _VARIED = r"|\$[a-z][a-z0-9_]*"
-DURATION = rf"^({_NUMBER} ?(us|ms|s|min|h){_VARIED})$"
-SIZE = rf"^({_NUMBER} ?(B|kB|KB|MB|GB|KiB|MiB|GiB){_VARIED})$"
-BYTE_RATE = rf"^({_NUMBER} ?(B|kB|KB|MB|GB|KiB|MiB|GiB)/s{_VARIED})$"
+DURATION = rf"^({NUMBER} ?(us|ms|s|min|h){_VARIED})$"
+SIZE = rf"^({NUMBER} ?(B|kB|KB|MB|GB|KiB|MiB|GiB){_VARIED})$"
+BYTE_RATE = rf"^({NUMBER} ?(B|kB|KB|MB|GB|KiB|MiB|GiB)/s{_VARIED})$"
 
 
 def _reader(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -97,7 +97,7 @@ class SignalCondition(IncidentModel):
         return key, getattr(self, key)
 
     def met_s(self, now_s: float, seen: Observations) -> float | None:
-        """See `AtTime.met_s`."""
+        """Return `now_s` when the cluster meets the comparison; None when it does not, or was not polled."""
         key, number = self.comparison
         value = seen.value(self.signal, self.topic)
         return now_s if value is not None and _COMPARE[key][1](value, number) else None
@@ -146,7 +146,7 @@ class MoveShare(Shorthand):
     topic: OptionalTopic = None
 
     def met_s(self, now_s: float, seen: Observations) -> float | None:
-        """See `AtTime.met_s`."""
+        """Return `now_s` when the share of every requested move has arrived; None before."""
         requested = [self.topic] if self.topic is not None else list(seen.moved)
         if not requested or any(topic not in seen.moved for topic in requested):
             return None

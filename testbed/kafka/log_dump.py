@@ -16,10 +16,10 @@ exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx256m -cp "$classes" "$too
 """
 
 
-def dump(host: Shell, files: Sequence[str], *options: str, timeout_s: float = 60.0) -> list[str]:
+def dump(host: Shell, files: Sequence[str], *options: str) -> list[str]:
     """Return the lines that the tool prints about `files`, in their order, with its `options`.
 
     The broker or controller of `host` runs. Raise `CommandFailed` when the tool fails.
     """
     command = ["sh", "-c", _DUMP, "dump", *options, "--files", ",".join(files)]
-    return host.run(command, timeout_s=timeout_s).stdout.splitlines()
+    return host.run(command).stdout.splitlines()

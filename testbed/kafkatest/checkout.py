@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import UsageError
+from testbed.software.source import SNAPSHOT
 from testbed.suggestions import choices, nearest
 
 SCRIPT_FOLDERS = ("bin", "config")
 """What a Kafka home has besides its jars."""
 TESTS = Path("tests", "kafkatest", "tests")
 _PARTS = ("gradle.properties", "bin/kafka-run-class.sh", "config", "tests/setup.py", "tests/kafkatest/__init__.py")
-SNAPSHOT = "-SNAPSHOT"
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,7 +309,7 @@ MOST = 0.02
 still reads more than 0.95, which is as declared."""
 
 
-def wait_idle(topology: Topology, places: Mapping[str, Place], timeout_s: float = IDLE_S) -> None:
+def wait_idle(topology: Topology, places: Mapping[str, Place]) -> None:
     """Wait until every NIC carries almost nothing over a second. Raise `WaitTimeout`, which names the busy NICs."""
     rates: dict[str, int] = {}
     counters: dict[str, list[str]] = {}
@@ -339,4 +339,4 @@ def wait_idle(topology: Topology, places: Mapping[str, Place], timeout_s: float 
             if 8 * max(grown[2 * place : 2 * place + 2]) > MOST * bps
         ]
 
-    wait_for(busy, lambda found: not found, timeout_s, 0.001, "the NICs to be idle")
+    wait_for(busy, lambda found: not found, IDLE_S, 0.001, "the NICs to be idle")

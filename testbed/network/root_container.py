@@ -49,12 +49,12 @@ class RemoteSubscription:
         self.devices = devices
 
     def receive(self) -> bytes:
-        """See `Subscription.receive`."""
+        """Return the next announcement of the kernel, as `Subscription.receive` does there."""
         answer = self._container.request({"do": "receive", "subscription": self._number})
         return base64.b64decode(answer["message"])
 
     def rules_changed(self) -> bool:
-        """See `Subscription.rules_changed`."""
+        """Return whether a rule of the firewall was changed since the last call."""
         return bool(self._container.request({"do": "rules", "subscription": self._number})["changed"])
 
     def close(self) -> None:

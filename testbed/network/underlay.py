@@ -32,16 +32,11 @@ TRIES = 3
 """A busy machine reads low for some seconds. The best reading counts: a narrow path never reads high."""
 
 
-class PathTooNarrow(TestbedError):
-    """A path between machines carries less than what is declared on it, or smaller packets."""
-
-
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """The device through which a machine reaches another: its own address, and its MTU."""
+    """The address and the MTU of the device through which a machine reaches another."""
 
     address: str
-    device: str
     mtu: int
 
 
@@ -52,11 +47,11 @@ def interface_to(machine: Shell, peer: str) -> Interface:
     link = json.loads(machine.run(["ip", "-j", "link", "show", "dev", device]).stdout)[0]
     if "prefsrc" not in route:
         raise TestbedError(f"the route to {peer} by {device} has no source address; declare address: at the machine")
-    return Interface(str(route["prefsrc"]), device, int(link["mtu"]))
+    return Interface(str(route["prefsrc"]), int(link["mtu"]))
 
 
 def require_packets(topology: Topology, plan: AddressPlan, fabrics: Mapping[str, Shell], mtu: int) -> None:
-    """Raise `PathTooNarrow` when a packet of the NICs' MTU does not pass whole from each fabric to each other."""
+    """Raise `TestbedError` when a packet of the NICs' MTU does not pass whole from each fabric to each other."""
     for source in machines_of(topology):
         for number, target in enumerate(machines_of(topology)):
             if source == target:
@@ -71,7 +66,7 @@ def _require_packet(fabric: Shell, target: str, mtu: int, path: str) -> None:
     try:
         wait_for(lambda: fabric.run(ping, check=False).exit_status, lambda status: status == 0, 5.0, 0.1, "an answer")
     except WaitTimeout as error:
-        raise PathTooNarrow(
+        raise TestbedError(
             f"a packet of {mtu} bytes does not pass from {path}: UDP port {VXLAN_PORT} must be open between the "
             f"machines, and the network between them must carry packets of {mtu + VXLAN_BYTES} bytes"
         ) from error
@@ -129,10 +124,10 @@ def widest(need: PathNeed, carried: Callable[[], float], tries: int = TRIES) -> 
 
 
 def require_paths(rates: Sequence[PathRate]) -> None:
-    """Raise `PathTooNarrow`, which names every path that is narrower than what is declared on it, and the NICs."""
+    """Raise `TestbedError`, which names every path that is narrower than what is declared on it, and the NICs."""
     narrow = [rate.in_words() for rate in rates if not rate.as_declared]
     if narrow:
-        raise PathTooNarrow(
+        raise TestbedError(
             "the network between the machines is narrower than what is declared on it:\n  "
             + "\n  ".join(narrow)
             + "\n  declare lower rates for these NICs, or place their hosts on one machine (machine: at the host)"

@@ -10,7 +10,7 @@ from testbed.hosts.host_keys import verified
 from testbed.network.kernel import try_kind
 from testbed.network.namespaces import MachineShell
 from testbed.network.overlay import HERE, Overlay, machines_of, resolve_mtu
-from testbed.network.underlay import PathTooNarrow, interface_to
+from testbed.network.underlay import interface_to
 from testbed.owner import BOOT_ID
 from testbed.provision.containers import Engine
 from testbed.provision.engines import EngineGroup, on_each, remote_engine
@@ -79,7 +79,7 @@ def require_machines(topology: Topology, group: EngineGroup) -> Overlay:
         mtus[name] = min(interface_to(shells[name], peer).mtu for peer in peers)
     mtu, why = resolve_mtu(topology.mtu, mtus)
     if why:
-        raise PathTooNarrow(f"{topology.name}: {why}")
+        raise TestbedError(f"{topology.name}: {why}")
     return Overlay(every, mtu)
 
 

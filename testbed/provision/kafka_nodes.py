@@ -33,12 +33,8 @@ _ASKED = (SHARED_STORAGE_KEY, BALANCER, *ONE_REPLICA)
 """The settings of shared storage that every broker is asked for."""
 
 
-class NotAsDeclared(TestbedError):
-    """The cluster runs, but differs from its topology; the message has every difference."""
-
-
 def start_kafka(testbed: "Testbed", *, timeout_s: float | None, progress: "Progress") -> None:
-    """See `Testbed.start_kafka`."""
+    """Start every Kafka node that does not run, and wait until all serve. Raise `KafkaStuck` otherwise."""
     shared = Capability.SHARED_STORAGE in of_software(testbed.topology)
     if shared:
         testbed.objectstore.require_buckets(AUTOMQ_BUCKETS)
@@ -53,7 +49,7 @@ def start_kafka(testbed: "Testbed", *, timeout_s: float | None, progress: "Progr
 
 
 def wait_serving(testbed: "Testbed", *, timeout_s: float) -> None:
-    """See `Testbed.wait_serving`."""
+    """Wait until every node answers itself and every broker is unfenced. Raise `KafkaStuck` otherwise."""
     try:
         wait_for(
             lambda: silent(testbed, _nodes(testbed)),
@@ -103,7 +99,7 @@ def silence(testbed: "Testbed", nodes: Collection[str]) -> dict[str, str]:
 def reconfigure(
     testbed: "Testbed", overlay: Mapping[str, str], defects: Mapping[str, tuple[str, ...]], progress: "Progress"
 ) -> None:
-    """See `Testbed.reconfigure`."""
+    """Make `overlay` the properties of all brokers and `defects` those of each host. Restart Kafka if they differ."""
     if is_configured(testbed, overlay, defects):
         return
     state = testbed.state
@@ -127,7 +123,7 @@ def reconfigure(
 
 
 def is_configured(testbed: "Testbed", overlay: Mapping[str, str], defects: Mapping[str, tuple[str, ...]]) -> bool:
-    """See `Testbed.is_configured`."""
+    """Return whether `reconfigure` with these would restart nothing."""
     state = testbed.state
     return not state.restarting and (dict(overlay), dict(defects)) == (dict(state.overlay), dict(state.defects))
 
@@ -199,7 +195,7 @@ def _port_silence(address: str, port: int) -> str:
 
 
 def require_as_declared(testbed: "Testbed", progress: "Progress") -> None:
-    """Ask every broker for its settings. Raise `NotAsDeclared`, which names each setting with another value.
+    """Ask every broker for its settings. Raise `TestbedError`, which names each setting with another value.
 
     A setting that a broker does not know is reported as not checked.
     """
@@ -209,7 +205,7 @@ def require_as_declared(testbed: "Testbed", progress: "Progress") -> None:
         progress(f"the brokers do not report {', '.join(silent)}: not checked")
     wrong = [text for of_broker, _unknown in found for text in of_broker]
     if wrong:
-        raise NotAsDeclared(f"{testbed.name} is not as declared:\n  " + "\n  ".join(wrong))
+        raise TestbedError(f"{testbed.name} is not as declared:\n  " + "\n  ".join(wrong))
 
 
 def _differences(testbed: "Testbed", host: DeclaredHost) -> tuple[list[str], list[str]]:

@@ -82,7 +82,7 @@ def kafka_of_alike(host: DeclaredHost, topology: Topology, kafka: Mapping[str, s
 
 
 def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Progress") -> None:
-    """See `Testbed.add_host`."""
+    """Provision one more broker or client. After an error the testbed is as before."""
     _require_can_join(testbed, host)
     with changing(testbed):
         _require_can_join(testbed, host)
@@ -121,7 +121,7 @@ def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Prog
 
 
 def remove_host(testbed: "Testbed", name: str, step: Step, progress: "Progress") -> None:
-    """See `Testbed.remove_host`."""
+    """Stop a broker that has no replicas, unregister it and remove its container; or remove a client."""
     require_can_leave(testbed.topology, name, testbed.name)
     with changing(testbed):
         topology = testbed.topology

@@ -12,7 +12,7 @@ from testbed.errors import UsageError
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.plan import PLAN_VERSION, Plan, PlanError
 
-_GREATEST_ID = 2**31 - 1
+GREATEST_ID = 2**31 - 1
 """Kafka's ids of brokers and partitions are signed 32-bit integers."""
 _NEEDED = "give a plan, as --reassignment-json-file of kafka-reassign-partitions"
 _OUTPUTS = {
@@ -118,13 +118,13 @@ def _wrong_values(found: PlanFileDocument) -> list[str]:
         where, replicas = f"partitions[{index}]", entry.replicas
         if not entry.topic:
             problems.append(f'{where}.topic: found ""; must be a topic\'s name')
-        if not 0 <= entry.partition <= _GREATEST_ID:
-            problems.append(f"{where}.partition: found {entry.partition}; must be an integer from 0 to {_GREATEST_ID}")
+        if not 0 <= entry.partition <= GREATEST_ID:
+            problems.append(f"{where}.partition: found {entry.partition}; must be an integer from 0 to {GREATEST_ID}")
         if not replicas:
             problems.append(f"{where}.replicas: found []; must be a list of broker ids")
         for at, broker in enumerate(replicas):
-            if not 0 <= broker <= _GREATEST_ID:
-                problems.append(f"{where}.replicas[{at}]: found {broker}; must be a broker id (0 to {_GREATEST_ID})")
+            if not 0 <= broker <= GREATEST_ID:
+                problems.append(f"{where}.replicas[{at}]: found {broker}; must be a broker id (0 to {GREATEST_ID})")
             elif broker in replicas[:at]:
                 problems.append(f"{where}.replicas[{at}]: broker {broker} is already in the list")
         if entry.log_dirs is not None and (len(entry.log_dirs) != len(replicas) or "" in entry.log_dirs):

@@ -26,7 +26,6 @@ from testbed.runner.version_results import needless_slot
 from testbed.suites.suite import Case, find_suite
 
 RUN, BRIEF, COMPARE, NIGHTS, QUALIFY = "run", "brief", "compare", "nightly", "qualify"
-WAYS = (RUN, BRIEF, COMPARE, NIGHTS, QUALIFY)
 """How a defect is looked for: by one run, by the suite brief, by pairs of a healthy and a broken variant, by nights of
 the suite brief after a history of healthy ones, or as a scenario of a qualification."""
 USUAL_REPEATS = {COMPARE: 8, NIGHTS: 3, QUALIFY: CERTAIN}

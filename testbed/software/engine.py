@@ -153,11 +153,11 @@ class EngineSocket:
         """Remove an image without tags, with its layers."""
         self._send("DELETE", f"/images/{image_id}", {"force": "1"})
 
-    def registry_gives(self, reference: str, timeout_s: float = 5.0) -> bool:
+    def registry_gives(self, reference: str) -> bool:
         """Return whether the image's registry answers the engine and has the image; nothing is pulled."""
         path = f"/distribution/{quote(reference, safe='/:')}/json"
         try:
-            with self._call("GET", path, timeout_s=timeout_s) as response:
+            with self._call("GET", path, timeout_s=5.0) as response:
                 response.read()
         except EngineError:
             return False

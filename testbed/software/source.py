@@ -17,7 +17,7 @@ AUTOMQ = "automq-"
 """The prefix of an imported AutoMQ's version; its own number follows."""
 BUILD = re.compile(rf"({_VERSION}|{AUTOMQ}[A-Za-z0-9._-]+)\+[0-9a-f]{{{BUILD_DIGITS}}}", re.ASCII)
 _TARBALL = (".tgz", ".tar.gz")
-_SNAPSHOT = "-SNAPSHOT"
+SNAPSHOT = "-SNAPSHOT"
 
 
 class Kind(StrEnum):
@@ -99,7 +99,7 @@ def too_old(version: str) -> str | None:
 
 def _of_many_builds(version: str) -> str | None:
     """Return why a snapshot of Maven cannot be named, or None for another version."""
-    if not version.endswith(_SNAPSHOT):
+    if not version.endswith(SNAPSHOT):
         return None
     return (
         f"Kafka {version}: Maven gives this version to one build after the other; name the build: the checkout "

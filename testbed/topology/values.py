@@ -21,12 +21,12 @@ from testbed.topology.rules import OWNED_PREFIXES, OWNED_PROPERTIES, PROPERTY_NA
 from testbed.units import parse_bit_rate, parse_byte_rate, parse_duration_us, parse_share, parse_size
 
 IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$"
-_NUMBER = r"[0-9]+(\.[0-9]+)?"
-RATE_PATTERN = rf"^{_NUMBER} ?([kKmMgG][bB][iI][tT]|[bB][iI][tT])(/s)?$"
-SIZE_PATTERN = rf"^{_NUMBER} ?(B|kB|KB|MB|GB|KiB|MiB|GiB)$"
+NUMBER = r"[0-9]+(\.[0-9]+)?"
+RATE_PATTERN = rf"^{NUMBER} ?([kKmMgG][bB][iI][tT]|[bB][iI][tT])(/s)?$"
+SIZE_PATTERN = rf"^{NUMBER} ?(B|kB|KB|MB|GB|KiB|MiB|GiB)$"
 BYTE_RATE_PATTERN = SIZE_PATTERN.removesuffix("$") + "/s$"
-DURATION_PATTERN = rf"^{_NUMBER} ?(us|µs|ms|s|min|h)$"
-SHARE_PATTERN = rf"^{_NUMBER} ?(%|ppm)$"
+DURATION_PATTERN = rf"^{NUMBER} ?(us|µs|ms|s|min|h)$"
+SHARE_PATTERN = rf"^{NUMBER} ?(%|ppm)$"
 
 
 E = TypeVar("E", bound=StrEnum)

@@ -20,6 +20,7 @@ from results.contract.texts import counted
 from testbed.errors import TestbedError
 from testbed.wait import wait_for
 from testbed.workload.audit import Audit, Ledger
+from testbed.workload.connections import BATCH_BYTES
 from testbed.workload.consume import AGAIN_S
 from testbed.workload.messages import read_records
 from testbed.workload.producer_epochs import ReadBatches, sent_again
@@ -38,11 +39,10 @@ LED_S, LOG_S, LOOK_S = 30.0, 0.02, 0.2
 CONFIG_S = 10.0
 TIMES_OF = "message.timestamp.type"
 """The property of a topic that says who sets timestamps: the producer (CreateTime) or the broker (LogAppendTime)."""
-BATCH_BYTES = 16384
-"""The Java producer's default. A broker cuts a fetch response at its size limit, mostly within a batch, and the
-follower fetches that part again. With large batches that is several per cent of the bytes."""
 SHARED_BATCH_BYTES = 262144
-"""The same without followers, where each batch waits 0.3 s for the object store."""
+"""The size of a batch without followers, where each one waits 0.3 s for the object store. With followers it is
+`BATCH_BYTES`: a broker cuts a fetch response at its size limit, mostly within a batch, and the follower fetches that
+part again. With large batches that is several per cent of the bytes."""
 MOST_TIMEOUT_MS = 2**31 - 1
 """librdkafka takes no longer `message.timeout.ms`."""
 CONNECTIONS = 3

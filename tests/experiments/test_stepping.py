@@ -14,6 +14,7 @@ from testbed.experiments.kip455_actions import (
     moving,
     never,
     reassign,
+    reassign_all,
     step,
     still,
 )
@@ -124,5 +125,5 @@ def test_a_move_that_ends_before_it_is_cancelled_is_no_error(taken, monkeypatch)
 
 
 def test_a_refusal_is_the_answer(taken):
-    records, _controller, _admin = taken(step("asked", reassign(4, partition=7)))
+    records, _controller, _admin = taken(step("asked", reassign_all({7: (4,)})))
     assert records[0].answer == "UNKNOWN_TOPIC_OR_PARTITION for 7"

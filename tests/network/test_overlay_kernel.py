@@ -112,7 +112,7 @@ def test_the_mtu_of_the_network_between_the_machines_is_read(fabric):
             return done
 
     found = interface_to(Own(), OVERLAY.addresses["there"])
-    assert (found.address, found.device, found.mtu) == (OVERLAY.addresses[""], "eth1", 1500)
+    assert (found.address, found.mtu) == (OVERLAY.addresses[""], 1500)
 
 
 @pytest.mark.parametrize(("source", "target", "rate_bps"), [("b1", "b2", 50e6), ("b2", "b1", 50e6), ("b1", "b3", 20e6)])

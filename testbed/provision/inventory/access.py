@@ -45,7 +45,7 @@ class JumpKeys:
         self._lock = threading.Lock()
 
     def of(self, jump: SshAddress, access: SshAccess) -> str:
-        """Return the public key of a machine's jump host. Raise `UnknownHostKey` or `TestbedError`."""
+        """Return the public key of a machine's jump host. Raise `TestbedError`."""
         server = (jump.host, jump.port, access.jump_host_key, access.known_hosts)
         with self._lock:
             if server not in self._found:
@@ -60,7 +60,7 @@ class JumpKeys:
 
 
 def verified_keys(name: str, access: SshAccess, jump_keys: JumpKeys) -> VerifiedKeys:
-    """Ask a machine and its jump host for their keys, and return them. Raise `UnknownHostKey` or `TestbedError`."""
+    """Ask a machine and its jump host for their keys, and return them. Raise `TestbedError`."""
     jump = jump_of(access)
     if jump is None:
         return VerifiedKeys(verified(access.address, access.port, access.host_key, access.known_hosts))

@@ -43,7 +43,7 @@ class InventoryProvider:
         self._topology, self._software = topology, software
 
     def require(self, testbed_name: str, progress: Progress) -> Requirements:
-        """See `ContainerProvider.require`."""
+        """Survey the machines; return what they have. Raise `TestbedError` where one lacks something."""
         facts = survey(self._topology)
         report = preflight(self._topology, facts)
         require_ready(self._topology, report)
@@ -55,11 +55,11 @@ class InventoryProvider:
         return Requirements({"image": environment_digest(facts)}, machines)
 
     def allocate(self, state: TestbedState) -> TestbedState:
-        """See `ContainerProvider.allocate`: the machines have addresses already."""
+        """Return the state as it is: the machines have addresses already."""
         return state
 
     def make(self, testbed: "Testbed", identity: ClusterIdentity, progress: Progress) -> None:
-        """See `ContainerProvider.make`."""
+        """Copy files and software to the machines, and shape their NICs. Raise `TestbedError`."""
         state, topology = testbed.state, self._topology
 
         def make(name: str) -> int:
@@ -122,15 +122,15 @@ class InventoryProvider:
             fresh.close()
 
     def runs(self, state: TestbedState) -> bool:
-        """See `ContainerProvider.runs`. A machine that does not answer may run; a restarted one does not."""
+        """Return whether any host may still run: a machine that does not answer may, a restarted one does not."""
         return not all(boot not in (None, state.machines[name].boot) for name, boot in boots(state).items())
 
     def places(self, testbed: "Testbed") -> Mapping[str, Place]:
-        """See `ContainerProvider.places`."""
+        """Return the shell of each host: its NICs are in the network namespace of its machine."""
         return dict(testbed.hosts)
 
     def watch_shaping(self, testbed: "Testbed") -> ShapingWatch:
-        """See `ContainerProvider.watch_shaping`."""
+        """Return a watch of every change of the traffic control of all machines."""
         devices = {
             host.name: [device for nic in host.nics for device in (nic.name, ingress_device(nic.name))]
             for host in self._topology.hosts
@@ -138,7 +138,7 @@ class InventoryProvider:
         return MonitorWatch(testbed.hosts, devices)
 
     def platform(self) -> HostPlatform:
-        """See `ContainerProvider.platform`."""
+        """Return that the hosts run on no engine."""
         return HostPlatform("none (machines that exist)", "none")
 
 

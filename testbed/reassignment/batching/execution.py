@@ -41,7 +41,6 @@ class ExecutionResult:
 
     cancelled: bool
     left: Plan
-    last: Turn
     restored: RestoreResult
     seconds: float
 
@@ -237,7 +236,8 @@ class Execution:
 
         Raise `WaitTimeout`, leaving job and throttle as they are, when the job has not ended in time.
         """
-        return self.end(self.follow(on_turn, interval_s=interval_s, timeout_s=timeout_s))
+        self.follow(on_turn, interval_s=interval_s, timeout_s=timeout_s)
+        return self.end()
 
     def follow(
         self,
@@ -255,7 +255,7 @@ class Execution:
             self._on_event("move.done", "move", {"seconds": round(time.monotonic() - self._begun_s, 3)})
         return last
 
-    def end(self, last: Turn) -> ExecutionResult:
+    def end(self) -> ExecutionResult:
         """Restore the throttle's originals, remove the job, and return the result.
 
         Raise `RestoreError` when a broker does not take its originals: the job has ended all the same, and the journal
@@ -273,7 +273,7 @@ class Execution:
         seconds = time.monotonic() - self._begun_s
         if cancelled:
             self._on_event("move.cancelled", "move", {"seconds": round(seconds, 3)})
-        return ExecutionResult(cancelled, self.left, last, restored, seconds)
+        return ExecutionResult(cancelled, self.left, restored, seconds)
 
     def _turn(self, on_turn: Callable[[Turn], None]) -> Turn | None:
         """Take one turn; return it if it was the last."""

@@ -11,20 +11,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from results.contract.texts import counted
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.batching.batch import Batch, BatchLimits
 from testbed.reassignment.batching.queues import StepQueues
-from testbed.reassignment.batching.step import NoStep, PartitionView, next_step
+from testbed.reassignment.batching.step import PartitionView, Step, next_step
 from testbed.throttle.duration import Copy, Share, seconds_over, shares
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """The batches in order, and the partitions that would wait for ever, with the reason."""
-
-    batches: tuple[Batch, ...]
-    waiting: Mapping[TopicPartition, str]
 
 
 @contextmanager
@@ -41,7 +32,9 @@ def _no_collections() -> Iterator[None]:
 
 
 @_no_collections()
-def forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[int], limits: BatchLimits) -> Forecast:
+def forecast(
+    views: Mapping[TopicPartition, PartitionView], online: Collection[int], limits: BatchLimits
+) -> tuple[Batch, ...]:
     """Return every batch until no partition can take a step. Every replica on an online broker comes into sync.
 
     The time grows with the number of steps, not with partitions × batches: the forecast considers again only partitions
@@ -50,25 +43,17 @@ def forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[i
     ordered = sorted(views.items(), key=lambda item: (item[0].topic, item[0].partition))
     names, state = [tp for tp, _view in ordered], [view for _tp, view in ordered]
     brokers = frozenset(online)
-    waiting: dict[TopicPartition, str] = {}
     queues = StepQueues(replace(limits, starts=None))
 
     def consider(rank: int) -> None:
         step = next_step(state[rank], brokers, limits.replicas)
-        if isinstance(step, NoStep):
-            waiting[names[rank]] = step.reason
-        elif step is not None:
+        if isinstance(step, Step):
             queues.put(rank, step)
 
     for rank in range(len(names)):
         consider(rank)
     batches = []
-    while queues.steps:
-        taken = queues.take()
-        if not taken:
-            why = f"{counted(limits.leaders or 0, 'leader movement', 'is')} allowed"
-            waiting |= {names[rank]: why for rank in queues.steps}
-            break
+    while taken := queues.take():
         for rank, step in taken.items():
             _current, target, _isr, least = state[rank]
             replicas = step.replicas
@@ -76,7 +61,7 @@ def forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[i
             state[rank] = PartitionView(replicas, target, isr, least)
             consider(rank)
         batches.append(Batch({names[rank]: step for rank, step in taken.items()}))
-    return Forecast(tuple(batches), waiting)
+    return tuple(batches)
 
 
 LogBytes = Mapping[TopicPartition, int]
@@ -132,7 +117,7 @@ def spread_advice(
     """
     if limits.partitions is None or limits.per_broker is not None:
         return None
-    plain = forecast(views, brokers, limits).batches
+    plain = forecast(views, brokers, limits)
     copies = [len(step.adding) for batch in plain for step in batch.steps.values() if step.adding]
     targets = {broker for batch in plain for step in batch.steps.values() for broker in step.adding}
     if not copies:
@@ -142,6 +127,6 @@ def spread_advice(
     if plain_s < ADVISED * least_s:  # no order is faster than the busiest broker
         return None
     cap = max(1, math.ceil(limits.partitions * max(copies) / len(targets)))
-    spread_s = finished_s(forecast(views, brokers, replace(limits, per_broker=cap)).batches, sizes, [(0.0, 1.0)])[-1]
+    spread_s = finished_s(forecast(views, brokers, replace(limits, per_broker=cap)), sizes, [(0.0, 1.0)])[-1]
     times = plain_s / spread_s if spread_s > 0 else 1.0
     return SpreadAdvice(cap, times) if times >= ADVISED else None

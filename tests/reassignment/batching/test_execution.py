@@ -305,8 +305,8 @@ def test_a_topic_deleted_meanwhile_is_no_obstacle(folders):
     def delete(_turn):
         admin.controller.partitions.pop(other, None)
 
-    end = run.run(delete, interval_s=0.001, timeout_s=10)
-    assert {s.tp: s.state for s in end.last.partitions}[other] == "gone"
+    last = run.follow(delete, interval_s=0.001, timeout_s=10)
+    assert {s.tp: s.state for s in last.partitions}[other] == "gone"
 
 
 def test_a_topic_made_again_meanwhile_is_another_one_and_not_moved(folders):
@@ -320,8 +320,8 @@ def test_a_topic_made_again_meanwhile_is_another_one_and_not_moved(folders):
     def make_again(_turn):
         admin.controller.topic_ids["u"] = "three"
 
-    end = run.run(make_again, interval_s=0.001, timeout_s=10)
-    assert {s.tp: s.state for s in end.last.partitions} == {tp(0): "done", other: "gone"}
+    last = run.follow(make_again, interval_s=0.001, timeout_s=10)
+    assert {s.tp: s.state for s in last.partitions} == {tp(0): "done", other: "gone"}
     assert admin.controller.partitions[other].replicas == (1, 2)
 
 

@@ -32,7 +32,7 @@ def sizes(views, each=100):
 
 def test_each_batch_is_done_when_its_busiest_end_is():
     found = views(*[((1,), (2,))] * 2, *[((1,), (3,))] * 2)
-    batches = forecast(found, BROKERS, BatchLimits(1, 2)).batches
+    batches = forecast(found, BROKERS, BatchLimits(1, 2))
     # Two to 2, two to 3, all from 1; what drops the old replicas copies nothing.
     assert finished_s(batches, sizes(found), QUOTA) == (20.0, 40.0, 40.0, 40.0)
     assert one_carries_all(batches, sizes(found))
@@ -40,29 +40,29 @@ def test_each_batch_is_done_when_its_busiest_end_is():
 
 def test_ends_that_take_turns_are_slower_than_all_at_once():
     found = views(((1,), (2,)), ((3,), (4,)))
-    batches = forecast(found, BROKERS, BatchLimits(1, 1)).batches
+    batches = forecast(found, BROKERS, BatchLimits(1, 1))
     assert finished_s(batches, sizes(found), QUOTA)[-1] == 20.0
-    assert finished_s(forecast(found, BROKERS, BatchLimits()).batches, sizes(found), QUOTA)[-1] == 10.0
+    assert finished_s(forecast(found, BROKERS, BatchLimits()), sizes(found), QUOTA)[-1] == 10.0
     assert not one_carries_all(batches, sizes(found))
 
 
 def test_a_copy_comes_from_who_leads_by_then():
     found = views(((1, 2), (3, 4)))
-    batches = forecast(found, BROKERS, BatchLimits(1, 1)).batches
+    batches = forecast(found, BROKERS, BatchLimits(1, 1))
     sent = {(share.broker, share.direction): share.bytes for share in carried(batches, sizes(found))}
     assert sent == {(3, "receive"): 100, (4, "receive"): 100, (1, "transmit"): 100, (3, "transmit"): 100}
 
 
 def test_quotas_that_change_are_taken_one_after_the_other():
     found = views(((1,), (2,)), ((1,), (2,)))
-    batches = forecast(found, BROKERS, BatchLimits(1, 1)).batches
+    batches = forecast(found, BROKERS, BatchLimits(1, 1))
     assert finished_s(batches, sizes(found), [(15.0, 10.0), (0.0, 5.0)])[:3] == pytest.approx((10.0, 25.0, 25.0))
     assert finished_s(batches, sizes(found), [(0.0, 0.0)])[0] == math.inf
 
 
 def test_nothing_to_copy_takes_no_time():
     found = views(((1, 2), (2, 1)))
-    batches = forecast(found, BROKERS, BatchLimits(1, 1)).batches
+    batches = forecast(found, BROKERS, BatchLimits(1, 1))
     assert finished_s(batches, sizes(found), QUOTA) == (0.0,)
 
 
@@ -74,7 +74,7 @@ def test_batches_that_copy_to_one_target_at_a_time_take_twice_as_long_as_spread_
     assert advice is not None
     assert advice.per_broker == 1
     assert advice.times == pytest.approx(2.0, abs=0.2)
-    capped = forecast(EXCHANGE, BROKERS, BatchLimits(2, 2, per_broker=1)).batches
+    capped = forecast(EXCHANGE, BROKERS, BatchLimits(2, 2, per_broker=1))
     assert finished_s(capped, sizes(EXCHANGE), QUOTA)[-1] == pytest.approx(120.0, abs=20.0)
 
 

@@ -8,7 +8,7 @@ from testbed.cli import reassign_report as report
 from testbed.cli.prompt.background_move import BackgroundMove
 from testbed.cli.prompt.grammar import PromptCommand, Values
 from testbed.cli.prompt.session import Session
-from testbed.cli.reassign_actions import moving_bytes, next_turn, require_throttles
+from testbed.cli.reassign_actions import STEERED_S, moving_bytes, next_turn, require_throttles
 from testbed.errors import UsageError
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import Capability, require_of_running
@@ -23,7 +23,6 @@ from testbed.throttle.status import read_status
 from testbed.units import format_byte_rate
 from testbed.wait import wait_for
 
-_STEERED_S = 60.0
 _LOOK_S = 0.2
 Planner = Callable[[planners.Assignment, planners.Racks], Plan]
 
@@ -137,7 +136,7 @@ def _throttle(session: Session, values: Values) -> None:
                     found.append(f"broker {broker} reports {', '.join(map(str, values_now))}")
             return found
 
-        wait_for(differing, lambda found: not found, _STEERED_S, _LOOK_S, "the throttle to be in force")
+        wait_for(differing, lambda found: not found, STEERED_S, _LOOK_S, "the throttle to be in force")
     if job.id not in jobs.ids():
         session.say(f"the move of {', '.join(job.plan.topics())} has ended meanwhile")
     elif rate is None:
@@ -182,7 +181,7 @@ def _cancel_job(session: Session, job: Job) -> None:
     jobs.steer(job.id, lambda control: replace(control, wish="cancel"))  # first: a cancelled move waits for no throttle
     _ensure_carried_out(session, job)
     what = f"the move of {', '.join(job.plan.topics())} to be cancelled"
-    wait_for(jobs.ids, lambda ids: job.id not in ids, _STEERED_S, _LOOK_S, what)
+    wait_for(jobs.ids, lambda ids: job.id not in ids, STEERED_S, _LOOK_S, what)
     if session.move is not None and session.move.job.id == job.id:
         session.move.wait(session.remark)
         session.say(session.notices.pop() if session.notices else f"{what}: done")
