@@ -23,6 +23,14 @@ def refuse(args: argparse.Namespace) -> None:
         raise UsageError(f"{', '.join(given)}: {args.experiment} is one run; `testbed sweep` makes several")
 
 
+def resume(args: argparse.Namespace) -> int:
+    """Continue the comparison that `--resume` alone names; return the exit code. Raise `UsageError` without one."""
+    if not args.resume:
+        raise UsageError("name an experiment or a comparison (`testbed experiments` lists them), or --resume ID")
+    campaign_output.refuse_with_resume(args, "repeat the whole command, with the comparison")
+    return report(campaign_output.play(args, None, COMMAND, stop_early=False), as_json=args.json)
+
+
 def compare(args: argparse.Namespace, comparison: NamedComparison) -> int:
     """Make the runs of a comparison, or resume them; return the exit code."""
     if args.on:
@@ -31,7 +39,7 @@ def compare(args: argparse.Namespace, comparison: NamedComparison) -> int:
         raise UsageError(f"--defect: {comparison.name} takes a defect as a setting: --set defect={args.defect[0]}")
     asked = new_campaign(
         COMMAND,
-        comparison.variants(args.set, args.profile, args.kafka, args.topology),
+        comparison.variants(args.set, args.profile or "ci", args.kafka, args.topology),
         campaign_output.or_else(args.repeats, comparison.repeats),
         campaign_output.or_else(args.seed, 1),
         store=campaign_output.store_for(args),

@@ -79,8 +79,8 @@ def _require_same(campaign: Campaign, asked: Campaign | None, command: str) -> N
     different = campaign.with_present_builds().differences(asked) if asked is not None else []
     if different:
         raise UsageError(
-            f"campaign {campaign.id} began with other options; leave these out, or begin a new campaign:\n  "
-            + "\n  ".join(different)
+            f"campaign {campaign.id} began with other options; give --resume {campaign.id} alone, or begin a new "
+            "campaign:\n  " + "\n  ".join(different)
         )
     for variant, topology_digest in zip(campaign.variants, campaign.topology_digests, strict=True):
         if resolve(variant).topology_digest != topology_digest:

@@ -130,9 +130,23 @@ def test_an_interrupted_comparison_is_gone_on_with(doors, capsys):
     assert len(doors.executors[1].made) == 3
 
 
+def test_an_interrupted_comparison_is_continued_by_its_id_alone(doors, capsys):
+    """Its name with the options of another call is refused: it would be another comparison."""
+    doors.fail = lambda variant, number: KeyboardInterrupt() if number == 2 else None
+    assert main(["run", "batching-compare", "--repeats", "1", "--kafka", "4.2.1"]) == 130
+    doors.fail = lambda variant, number: None
+    assert main(["run", "batching-compare", "--repeats", "1", "--resume", known()[0]]) == 64
+    assert "kafka: 4.2.1 there, the default here, of mode=unbatched, mode=batched" in capsys.readouterr().err
+    assert main(["run", "--resume", known()[0], "--kafka", "4.2.1"]) == 64
+    assert "repeat the whole command, with the comparison" in capsys.readouterr().err
+    assert main(["run", "--resume", known()[0]]) == 0
+    assert len(doors.executors[1].made) == 3
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
+        ([], "name an experiment or a comparison"),
         (["kip73-two-node", "--repeats", "3"], "--repeats: kip73-two-node is one run"),
         (["kip73-two-node", "--resume", "x"], "--resume: kip73-two-node is one run"),
         (["batching-compare", "--on", "mine"], "leave --on out"),

@@ -8,10 +8,13 @@ from testbed.cli.output import timed_progress
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "experiment", metavar="EXPERIMENT", help="an experiment or a comparison; `testbed experiments` lists them"
+        "experiment",
+        nargs="?",
+        metavar="EXPERIMENT",
+        help="an experiment or a comparison; `testbed experiments` lists them; not needed with --resume",
     )
     add_repeatable(parser, "--set", "NAME=VALUE", "a parameter; repeatable")
-    parser.add_argument("--profile", metavar="PROFILE", default="ci", help="smoke, ci or release (default: ci)")
+    parser.add_argument("--profile", metavar="PROFILE", help="smoke, ci or release (default: ci)")
     parser.add_argument("--on", metavar="NAME", help="a testbed that is up; it stays up")
     parser.add_argument("--topology", metavar="TOPOLOGY", help="a topology instead of the experiment's own")
     add_kafka(parser, "the topology's")
@@ -32,21 +35,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from testbed.cli import sweeps
     from testbed.cli.verdicts import EXIT, as_json, as_text
     from testbed.experiments.experiment_run import RunRequest, run
     from testbed.runner.named_comparisons import named_comparisons
 
+    if args.experiment is None:
+        return sweeps.resume(args)
     if comparison := named_comparisons().get(args.experiment):
-        from testbed.cli.sweeps import compare
-
-        return compare(args, comparison)
-    from testbed.cli.sweeps import refuse
-
-    refuse(args)
+        return sweeps.compare(args, comparison)
+    sweeps.refuse(args)
     request = RunRequest(
         experiment=args.experiment,
         settings=args.set,
-        profile=args.profile,
+        profile=args.profile or "ci",
         on=args.on,
         topology=args.topology,
         kafka=args.kafka,
