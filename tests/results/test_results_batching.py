@@ -79,6 +79,13 @@ def test_a_limit_that_the_whole_plan_keeps_says_nothing():
     assert verdicts(replace(few, partitions=0, steps=0))["partitions-in-flight"] == "inconclusive"
 
 
+def test_a_limit_is_judged_although_brokers_described_few_partitions_of_the_plan():
+    """Of a plan of 100, brokers described 10, and the controller listed 26: the limit of 25 could not fail."""
+    few = replace(FINE, limits=Limits(1, 25, 25), partitions=10, most_in_flight=26, most_leaders=26)
+    found = verdicts(few)
+    assert (found["partitions-in-flight"], found["leaders-in-flight"]) == ("fail", "fail")
+
+
 def test_more_replicas_for_min_insync_replicas_are_no_breach():
     assert verdicts(replace(FINE, most_added=3))["replicas-per-step"] == "pass"
 
