@@ -18,7 +18,7 @@ from results.criteria.catalogue.duration_model import judge_duration
 from results.criteria.catalogue.rate_after_throttle_change import judge_settled
 from results.criteria.catalogue.throttled_window import judge_windows
 from results.criteria.host_rates import ByteWindow
-from results.criteria.judgement import skipped
+from results.criteria.judgement import noisy, skipped, sound
 from results.criteria.model import bound_of, estimate
 from results.criteria.sample_series import RunSeries, by_partition
 from results.report.page import _figures, figures
@@ -136,6 +136,16 @@ def test_a_bound_that_the_nic_cannot_break_is_not_said_to_hold(quota, window, wh
         left_open = verdict == "inconclusive"
         assert {"the bound holds whatever brokers do" in c.why for c in findings} == {left_open}
         assert {c.power is None for c in findings} == {left_open}
+
+
+def test_a_run_whose_throttle_lies_above_its_nics_was_measured_all_the_same():
+    """A comparison of `kip435-exchange --set rate=300MB/s` used the values of no run: all of them were inconclusive."""
+    judgement = simulate(two_node(size=960e6, quotas=((0.0, 300e6),))).judged()
+    bounds = (*named(judgement, "throttled-window"), *named(judgement, "long-window-bound"))
+    above = replace(judgement, criteria=bounds)
+    assert (above.verdict, sound(above), noisy(above)) == ("inconclusive", True, False)
+    gap = replace(bounds[0], why="no sample for 6.0 s: the run would not show a burst in it")
+    assert not sound(replace(judgement, criteria=(gap, *bounds[1:])))
 
 
 @pytest.mark.parametrize("host", ["b1", "b2"])
