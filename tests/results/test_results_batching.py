@@ -190,3 +190,8 @@ def test_replicas_in_sync_are_not_held_back_by_a_throttle_below_what_they_take()
     # New replicas get five times the lowered throttle: those in sync may be held back all the same.
     leaking = tuple((host, 10.0, 20.0, 5e6) for host in ("b1", "b2", "b3"))
     assert verdict(simulate(one_to_two(0.5e6, quotas=quotas, real_quota=leaking)))[0] == "fail"
+    # A leader that sent nothing at all in a phase that was watched: it was inconclusive.
+    held, why = verdict(simulate(one_to_two(0.0, quotas=quotas, rests=((9.5, 20.5),))))
+    assert (held, why.startswith("b1 sent 0")) == ("fail", True)
+    brief = ((0.0, 10e6), (10.0, 1e6), (12.5, 10e6))
+    assert verdict(simulate(one_to_two(0.0, quotas=brief, rests=((9.5, 13.0),))))[0] == "inconclusive"
