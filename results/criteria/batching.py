@@ -27,8 +27,11 @@ def _unseen(steps: BatchingPolls) -> str | None:
 
 
 def cannot_exceed(steps: BatchingPolls, limit: int) -> bool:
-    """Return whether no more partitions than a limit can be in flight at once: the plan has no more."""
-    return 0 < steps.partitions <= limit
+    """Return whether no more partitions than a limit can be in flight at once: the plan has no more.
+
+    The polls count the partitions that brokers described. Where more were listed, the plan has more.
+    """
+    return 0 < steps.partitions <= limit and steps.most_in_flight <= limit
 
 
 def most_at_once_finding(steps: BatchingPolls, name: str, limit: int, most: int, what: str) -> Finding:

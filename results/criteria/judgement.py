@@ -20,6 +20,7 @@ from results.criteria.criterion import CLOCK_STEADY, CLUSTER_CHANGED, NETWORK_CH
 from results.criteria.findings import finding, not_judged
 from results.criteria.incident import judge_incident
 from results.criteria.measures import MoveMeasures
+from results.criteria.phase_directions import NEVER_ABOVE
 from results.criteria.run_view import RunView
 from results.criteria.sample_series import RunSeries
 from results.criteria.standstill import METRICS, jvm_measures
@@ -177,7 +178,7 @@ def rates_failed(judgement: Judgement) -> bool:
 
 def by_machine(judgement: Judgement) -> bool:
     """Return whether a run is inconclusive by the machine alone, whatever kept it busy: another run may tell more."""
-    return _only(judgement, machine_criteria())
+    return _only(_causes(judgement), machine_criteria())
 
 
 def noisy(judgement: Judgement) -> bool:
@@ -188,17 +189,28 @@ def noisy(judgement: Judgement) -> bool:
 def sound(judgement: Judgement) -> bool:
     """Return whether an inconclusive run was measured all the same: only what would explain it says nothing.
 
-    What brokers themselves made of the machine is such a run: its times and costs are Kafka's.
+    What brokers themselves made of the machine is such a run: its times and costs are Kafka's. So is a run whose
+    throttle lies above what its NICs carry: the throttle's bound says nothing of it, and nothing disturbed it.
     """
-    explaining = (name for name, each in catalogue().items() if each.explains_time)
-    return _only(judgement, (*explaining, *judgement.kafkas_own))
+    causes = _causes(judgement)
+    explaining = {name for name, each in catalogue().items() if each.explains_time} | {*judgement.kafkas_own}
+    never = {each.name for each in causes if NEVER_ABOVE in each.why}
+    never -= {each.name for each in causes if NEVER_ABOVE not in each.why}
+    return _only(causes, explaining | never)
 
 
-def _only(judgement: Judgement, names: Collection[str]) -> bool:
-    causes = {c.name for c in judgement.criteria if c.verdict == "inconclusive" and not c.why.startswith("not judged")}
-    if CLOCK_STEADY in causes:  # a clock that was set is seen as a gap in readings, too
-        causes = {CLOCK_STEADY}
-    return judgement.verdict == "inconclusive" and bool(causes) and causes <= set(names)
+def _causes(judgement: Judgement) -> list[Finding]:
+    """Return the findings that make a run inconclusive by themselves; none of a run that is not inconclusive."""
+    if judgement.verdict != "inconclusive":
+        return []
+    return [c for c in judgement.criteria if c.verdict == "inconclusive" and not c.why.startswith("not judged")]
+
+
+def _only(causes: Sequence[Finding], names: Collection[str]) -> bool:
+    found = {each.name for each in causes}
+    if CLOCK_STEADY in found:  # a clock that was set is seen as a gap in readings, too
+        found = {CLOCK_STEADY}
+    return bool(found) and found <= set(names)
 
 
 @dataclass(frozen=True, slots=True)

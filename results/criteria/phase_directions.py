@@ -16,6 +16,8 @@ from results.criteria.quantities import READING_S, at, rate, size
 PayloadRates = Mapping[tuple[str, Direction], float | None]
 """What the NIC of a host was measured to carry in a direction, in bytes per second."""
 ABOVE_NICS = "the quota lies above what the NICs carry, on purpose"
+NEVER_ABOVE = "the bound holds whatever brokers do"
+"""The reason why a bound says nothing of brokers: the NIC carries no more."""
 BACKOFF_S = 1.0
 """Kafka's own `replica.fetch.backoff.ms`: how long a fetcher that was held back may wait before it looks again."""
 WAIT_S = 0.5
@@ -94,7 +96,7 @@ class PhaseDirection:
         payload = carries.get((self.rates.host, self.rates.direction))
         if payload is None or payload * seconds > bound:
             return ""
-        return f"the NIC carries {size(payload * seconds)} in {seconds:.1f} s: the bound holds whatever brokers do"
+        return f"the NIC carries {size(payload * seconds)} in {seconds:.1f} s: {NEVER_ABOVE}"
 
 
 def phase_directions(measures: MoveMeasures) -> Iterator[PhaseDirection]:

@@ -12,7 +12,9 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 from pydantic import Field
 
-from results.contract.verdict import Finding
+from results.contract.network import payload_rates
+from results.contract.verdict import Direction, Finding
+from results.criteria.phase_directions import NEVER_ABOVE
 from results.criteria.quantities import QUOTA_WINDOW_S, US, size
 from results.criteria.replay_events import EARLY_S, PartitionTrace, disturbances, traces
 from results.criteria.replayed_run import ReplayedRun
@@ -26,6 +28,7 @@ LOOK_S = 1.5
 REMOVED, UNKNOWN = "", "?"
 Side = Literal["follower", "leader"]
 SIDES: tuple[Side, ...] = get_args(Side)
+DIRECTION_OF: dict[Side, Direction] = {"follower": "receive", "leader": "transmit"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,25 +147,35 @@ class ThrottleBound(TimelineExpectation):
         shares = [share for side in SIDES for share in self._shares(copies, side, record.brokers)]
         if not shares:
             return self.found("inconclusive", "no byte surely came to a throttled replica out of sync")
-        worst, why = max(shares)
+        worst, why, _never = max(shares)
         if worst > 1:
             return self.found("fail", why, round(worst, 3))
         gaps = [gap for host in record.brokers if (gap := run.gap(run.readings("nic.rx.bytes", host), run.started_us))]
-        return self.found("inconclusive" if gaps else "pass", gaps[0] if gaps else why, round(worst, 3))
+        if gaps:
+            return self.found("inconclusive", gaps[0], round(worst, 3))
+        if all(never for _share, _words, never in shares):
+            why = f"the NICs carry no more than the bound in {QUOTA_WINDOW_S:g} s: {NEVER_ABOVE}; {why}"
+            return self.found("inconclusive", why, round(worst, 3))
+        return self.found("pass", why, round(worst, 3))
 
-    def _shares(self, copies: "_Copies", side: Side, hosts: Sequence[str]) -> Iterator[tuple[float, str]]:
-        """Yield each window's bytes on each host as a share of its bound, and both in words."""
+    def _shares(self, copies: "_Copies", side: Side, hosts: Sequence[str]) -> Iterator[tuple[float, str, bool]]:
+        """Yield each window's bytes on each host as a share of its bound, and both in words.
+
+        Yield also whether the host's NIC carries no more than the bound. Of one that was not measured this is False.
+        """
         run, spans = copies.run, ThrottleSpans(copies.run, side)
         grown, word = (_received, "received") if side == "follower" else (_sent, "sent")
+        carries, direction = payload_rates(run.manifest.nics), DIRECTION_OF[side]
         for host in hosts:
-            broker = run.broker_id(host)
+            broker, carried = run.broker_id(host), carries.get((host, direction))
             for begin_us, end_us, bytes_ in _windows(grown(copies, host, spans)):
                 quota = spans.highest(broker, begin_us, end_us)
                 if quota is None or any(each.resets_quota(broker, begin_us, end_us) for each in copies.known):
                     continue
                 bound = self._bound(side, quota)
                 when = f"{run.seconds(begin_us):+.1f} s to {run.seconds(end_us):+.1f} s"
-                yield bytes_ / bound, f"{host} {word} {size(bytes_)} from {when}, bound {size(bound)}"
+                words = f"{host} {word} {size(bytes_)} from {when}, bound {size(bound)}"
+                yield bytes_ / bound, words, carried is not None and carried * QUOTA_WINDOW_S <= bound
 
     def _bound(self, side: Side, quota: int) -> float:
         """Return the most bytes of any 11 s at a rate (bytes/s)."""

@@ -79,6 +79,13 @@ def test_a_limit_that_the_whole_plan_keeps_says_nothing():
     assert verdicts(replace(few, partitions=0, steps=0))["partitions-in-flight"] == "inconclusive"
 
 
+def test_a_limit_is_judged_although_brokers_described_few_partitions_of_the_plan():
+    """Of a plan of 100, brokers described 10, and the controller listed 26: the limit of 25 could not fail."""
+    few = replace(FINE, limits=Limits(1, 25, 25), partitions=10, most_in_flight=26, most_leaders=26)
+    found = verdicts(few)
+    assert (found["partitions-in-flight"], found["leaders-in-flight"]) == ("fail", "fail")
+
+
 def test_more_replicas_for_min_insync_replicas_are_no_breach():
     assert verdicts(replace(FINE, most_added=3))["replicas-per-step"] == "pass"
 
@@ -183,3 +190,8 @@ def test_replicas_in_sync_are_not_held_back_by_a_throttle_below_what_they_take()
     # New replicas get five times the lowered throttle: those in sync may be held back all the same.
     leaking = tuple((host, 10.0, 20.0, 5e6) for host in ("b1", "b2", "b3"))
     assert verdict(simulate(one_to_two(0.5e6, quotas=quotas, real_quota=leaking)))[0] == "fail"
+    # A leader that sent nothing at all in a phase that was watched: it was inconclusive.
+    held, why = verdict(simulate(one_to_two(0.0, quotas=quotas, rests=((9.5, 20.5),))))
+    assert (held, why.startswith("b1 sent 0")) == ("fail", True)
+    brief = ((0.0, 10e6), (10.0, 1e6), (12.5, 10e6))
+    assert verdict(simulate(one_to_two(0.0, quotas=brief, rests=((9.5, 13.0),))))[0] == "inconclusive"

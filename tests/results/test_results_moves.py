@@ -15,10 +15,11 @@ from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
 from results.criteria.catalogue.control_unthrottled import judge_controls
 from results.criteria.catalogue.duration_model import judge_duration
+from results.criteria.catalogue.long_window_bound import judge_phases
 from results.criteria.catalogue.rate_after_throttle_change import judge_settled
 from results.criteria.catalogue.throttled_window import judge_windows
 from results.criteria.host_rates import ByteWindow
-from results.criteria.judgement import skipped
+from results.criteria.judgement import noisy, skipped, sound
 from results.criteria.model import bound_of, estimate
 from results.criteria.sample_series import RunSeries, by_partition
 from results.report.page import _figures, figures
@@ -136,6 +137,35 @@ def test_a_bound_that_the_nic_cannot_break_is_not_said_to_hold(quota, window, wh
         left_open = verdict == "inconclusive"
         assert {"the bound holds whatever brokers do" in c.why for c in findings} == {left_open}
         assert {c.power is None for c in findings} == {left_open}
+
+
+def test_a_run_whose_throttle_lies_above_its_nics_was_measured_all_the_same():
+    """A comparison of `kip435-exchange --set rate=300MB/s` used the values of no run: all of them were inconclusive."""
+    judgement = simulate(two_node(size=960e6, quotas=((0.0, 300e6),))).judged()
+    bounds = (*named(judgement, "throttled-window"), *named(judgement, "long-window-bound"))
+    above = replace(judgement, criteria=bounds)
+    assert (above.verdict, sound(above), noisy(above)) == ("inconclusive", True, False)
+    gap = replace(bounds[0], why="no sample for 6.0 s: the run would not show a burst in it")
+    assert not sound(replace(judgement, criteria=(gap, *bounds[1:])))
+
+
+def test_a_phase_that_cannot_break_its_bound_is_left_out_where_another_one_can():
+    """Phases of 12 s, as of `kip73-bounce --set rate=30MB/s`: the NICs carry less than the bound of two windows."""
+    run = simulate(two_node(size=960e6, quotas=((0.0, 30e6),)))
+    measures, carries = run.judged().measures, payload_rates(run.manifest.nics)
+    (whole,) = measures.phases
+
+    def short(bytes_):
+        part = {"total_bytes": bytes_, "all": ByteWindow(bytes_, 12.0, 40.0), "fullest": None, "longest_gap_s": 1.0}
+        return replace(whole, begin_s=40.0, end_s=52.0, rates=tuple(replace(each, **part) for each in whole.rates))
+
+    def found(*phases):
+        judged = judge_phases(replace(measures, phases=phases), run.manifest.move, carries)
+        return {(each.expected[:7], each.verdict) for each in judged}
+
+    assert found(whole, short(350e6)) == {("phase 1", "pass")}
+    assert found(whole, short(1e9)) == {("phase 1", "pass"), ("phase 2", "fail")}
+    assert {verdict for _phase, verdict in found(short(350e6))} == {"inconclusive"}
 
 
 @pytest.mark.parametrize("host", ["b1", "b2"])

@@ -2,9 +2,22 @@
 
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, SLOW_CLIENTS, Criterion, has_move
-from results.criteria.findings import finding
+from results.criteria.findings import finding, gap_text
+from results.criteria.host_rates import HostRates, PhaseMeasures
 from results.criteria.measures import MoveMeasures
-from results.criteria.quantities import rate
+from results.criteria.quantities import GAP_S, rate
+
+
+def _sent_in_sync(rates: HostRates, phase: PhaseMeasures) -> float | None:
+    """Return what a leader sent to replicas in sync in a phase, in bytes/s; None of a receiver, or if it is not known.
+
+    A leader whose followers were read in the phase, and got nothing for more than a gap, sent nothing.
+    """
+    if rates.direction != "transmit":
+        return None
+    if rates.all is not None:
+        return rates.all.in_sync_bytes / rates.all.elapsed_s
+    return None if phase.end_s - phase.begin_s <= GAP_S or gap_text(rates.longest_gap_s) else 0.0
 
 
 def judge_in_sync(measures: MoveMeasures) -> Finding:
@@ -16,8 +29,7 @@ def judge_in_sync(measures: MoveMeasures) -> Finding:
         why = "the throttle was not seen to be lowered while data moved"
     else:
         # Bytes to new replicas say nothing: a response to each may be under way when the throttle is lowered.
-        ends = [(rates.host, rates.all) for rates in lowest.rates if rates.direction == "transmit"]
-        sent = {host: part.in_sync_bytes / part.elapsed_s for host, part in ends if part}
+        sent = {rates.host: each for rates in lowest.rates if (each := _sent_in_sync(rates, lowest)) is not None}
         host = max(sent, key=lambda each: sent[each], default=None)
         if host is None:
             why = "no leader's bytes were seen in that phase"

@@ -23,13 +23,26 @@ def judge_phases(measures: MoveMeasures, move: Move, carries: PayloadRates, *, l
     """Judge whether no phase has more listed bytes than the bound of its time.
 
     Nothing is said where the NIC, by what it `carries`, lets the phase have no more than the bound.
+    Such a phase is left out where another one of the same end and quota can have more.
 
     With `late` the last reading may have been made after its instant, though before the next one's: the phase is held
     against what a time may have that is longer by the longest gap.
     """
-    return [_mean(end, move, carries, late) for end in informative_directions(measures, move)] or [
+    ends = informative_directions(measures, move)
+    shown = {end.place for end in ends if end.rates.all is not None and not _never(end, move, carries)}
+    judged = [end for end in ends if end.place not in shown or not _never(end, move, carries)]
+    return [_mean(end, move, carries, late) for end in judged] or [
         missing_data("long-window-bound", "the mean within the bound of a long time", measures, ("log.bytes",))
     ]
+
+
+def _never(end: PhaseDirection, move: Move, carries: PayloadRates) -> bool:
+    """Return whether a phase that was watched without a gap is within its bound, and cannot have more."""
+    found, bound = end.rates.all, end.long_bound(move)
+    if found is None or bound is None or gap_text(end.rates.longest_gap_s) or end.too_early(move):
+        return False
+    within = found.bytes <= allowed(bound, found.in_sync_bytes)
+    return within and bool(end.never_above(bound, found.elapsed_s + READING_S, carries))
 
 
 def _mean(end: PhaseDirection, move: Move, carries: PayloadRates, late: bool) -> Finding:
