@@ -57,6 +57,11 @@ class VainWait:
     listed: bool
     going_on: bool
 
+    @property
+    def too_short(self) -> str:
+        """Return how little of it the machine was fit, where less than a third is left; empty where it had its time."""
+        return f"{self.fit_s:.1f} of {self.seconds:.1f} s are left" if self.fit_s * SLACK < self.seconds else ""
+
 
 def vain_wait(run: RunView) -> VainWait | None:
     """Return the wait for a move that was not done in its time; None where the move ended otherwise.
@@ -66,9 +71,8 @@ def vain_wait(run: RunView) -> VainWait | None:
     done, begun_us = run.manifest.facts.done, run.measures.started_us
     if done is None or done.ok:
         return None
-    if (late := _late_return(run)) is not None:
-        seconds = (late[1] - late[0]) / US
-        return VainWait(seconds, seconds - run.unfit.seconds(*late), listed=True, going_on=True)
+    if (late := late_wait(run)) is not None:
+        return late
     if done.waited_s is None or begun_us is None:
         return None
     ended_us = begun_us + round(done.waited_s * US)
@@ -83,6 +87,15 @@ def vain_wait(run: RunView) -> VainWait | None:
     rest_s = (ended_us - changed_us) / US - run.unfit.seconds(changed_us, ended_us)
     fit_s = seconds - run.unfit.seconds(begun_us, ended_us)
     return VainWait(seconds, fit_s, listed, going_on=rest_s <= _longest_rest_s(run))
+
+
+def late_wait(run: RunView) -> VainWait | None:
+    """Return the runner's wait for a broker that it had stopped and that was not back in time; None without one."""
+    done, late = run.manifest.facts.done, _late_return(run)
+    if done is None or done.ok or late is None:
+        return None
+    seconds = (late[1] - late[0]) / US
+    return VainWait(seconds, seconds - run.unfit.seconds(*late), listed=True, going_on=True)
 
 
 def _late_return(run: RunView) -> tuple[int, int] | None:
@@ -159,9 +172,9 @@ def _judge(run: RunView) -> Finding:
 def _spared(run: RunView) -> list[Finding]:
     """Return the finding, left open where the move went on and the machine was unfit for most of its time."""
     found, wait = _judge(run), vain_wait(run)
-    if wait is None or not wait.going_on or wait.fit_s * SLACK >= wait.seconds:
+    if wait is None or not wait.going_on or not wait.too_short:
         return [found]
-    return [replace(found, verdict="inconclusive", why=f"{wait.fit_s:.1f} of {wait.seconds:.1f} s are left")]
+    return [replace(found, verdict="inconclusive", why=wait.too_short)]
 
 
 CRITERION = Criterion(
