@@ -7,7 +7,7 @@ A move that is not done in its time may be late or wrong. A slow machine explain
 the wait. It does not explain a state that has not changed any more for longer than a healthy cluster needs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -96,6 +96,16 @@ def late_wait(run: RunView) -> VainWait | None:
         return None
     seconds = (late[1] - late[0]) / US
     return VainWait(seconds, seconds - run.unfit.seconds(*late), listed=True, going_on=True)
+
+
+def spared_of_late(run: RunView, found: Iterable[Finding]) -> list[Finding]:
+    """Return findings that fail where a restarted broker is not back, as if the unfit time had not passed.
+
+    They are left open when that broker had less than a third of the runner's wait on a fit machine.
+    """
+    wait = late_wait(run)
+    why = "" if wait is None else wait.too_short
+    return [replace(each, verdict="inconclusive", why=why) if why else each for each in found]
 
 
 def _late_return(run: RunView) -> tuple[int, int] | None:
