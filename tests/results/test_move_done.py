@@ -173,6 +173,21 @@ def test_stolen_time_explains_that_a_broker_that_is_late_takes_no_setting_back(m
     assert found.verdict == verdict
 
 
+def test_a_late_broker_that_came_back_after_a_repeated_request_explains_no_later_failure(make_run):
+    """The first wait decided: a process that ended later was explained by a slow machine."""
+    events = [
+        Event(us(5), "broker.leaving", "upgrade", "b2"),
+        Event(us(30), "upgrade.failed", "upgrade", "b2", {"why": "waited", "late": True}),
+        Event(us(35), "broker.back", "upgrade", "b2"),
+    ]
+    ended = [
+        Event(us(40), "broker.leaving", "upgrade", "b1"),
+        Event(us(45), "upgrade.failed", "upgrade", "b1", {"why": "it ended", "late": False}),
+    ]
+    for told in (events, [*events, *ended]):
+        assert undone(make_run(), 58, more=robbed(55), why="failed", told=told)[0].verdict == "fail"
+
+
 def test_what_tasks_wait_for_while_a_broker_is_out_is_not_judged_and_explains_nothing(make_run):
     """Its own start reads the disk."""
     assert not_back(make_run(), WAITING, late=True).verdict == "fail"

@@ -33,7 +33,7 @@ from results.criteria.run_view import RunView
 from results.criteria.sample_series import Micros, at_instants
 
 SHOWN = 3
-LEAVING, FAILED = "broker.leaving", ("restart.failed", "upgrade.failed")
+LEAVING, BACK, FAILED = "broker.leaving", "broker.back", ("restart.failed", "upgrade.failed")
 SLACK = 3
 """The runner waits for more than three times what a healthy move takes: three times the throttle's time and a minute,
 or five times log size ÷ NIC and 90 s. So a move had its time where the machine was fit for a third of the wait.
@@ -109,14 +109,20 @@ def spared_of_late(run: RunView, found: Iterable[Finding]) -> list[Finding]:
 
 
 def _late_return(run: RunView) -> tuple[int, int] | None:
-    """Return from when until when the runner waited for a broker that it had stopped; None unless it was late."""
+    """Return from when until when the runner waited for a broker that it had stopped; None unless it was late.
+
+    The last wait counts: after a request without an answer the runner repeats it, and the broker may come back.
+    """
     left: dict[str | None, int] = {}
-    for event in run.series.events_of((LEAVING, *FAILED)):
+    found: tuple[int, int] | None = None
+    for event in run.series.events_of((LEAVING, BACK, *FAILED)):
         if event.kind == LEAVING:
             left[event.host] = event.us
+        elif event.kind == BACK:
+            found = None
         elif event.host in left:
-            return (left[event.host], event.us) if event.detail.get("late") is True else None
-    return None
+            found = (left[event.host], event.us) if event.detail.get("late") is True else None
+    return found
 
 
 def _copied(run: RunView) -> Iterator[Micros]:
