@@ -25,7 +25,7 @@ from testbed.topology.host import Role
 from testbed.wait import WaitTimeout, wait_for
 
 _LOOK_S = 0.1
-_Problems = list[str]
+_Problems = list[tuple[str, TestbedError]]
 SERVING_S = 90.0
 
 
@@ -167,7 +167,7 @@ class Faults:
                 self._testbed.wait_serving(timeout_s=SERVING_S)
             except TestbedError as error:
                 healed = [entry for entry in healed if not entry.fault.hinders]
-                problems.append(str(error))
+                problems.append((str(error), error))
         healed += _heal_each(self._testbed, [entry for entry in entries if entry.fault.asks_brokers], problems)
         for entry in healed:
             self._journal.healed(entry)
@@ -175,9 +175,9 @@ class Faults:
             name = self._testbed.name
             raise TestbedError(
                 f"testbed {name} is not back to what its topology declares:\n  "
-                + "\n  ".join(problems)
+                + "\n  ".join(text for text, _error in problems)
                 + f"\n`testbed fault clear {name}` tries again"
-            )
+            ) from problems[0][1]
 
 
 def _heal_each(testbed: Testbed, entries: Sequence[FaultEntry], problems: _Problems) -> list[FaultEntry]:
@@ -188,7 +188,7 @@ def _heal_each(testbed: Testbed, entries: Sequence[FaultEntry], problems: _Probl
                 entry.fault.heal(testbed)
             healed.append(entry)
         except TestbedError as error:
-            problems.append(f"fault {entry}: {error}")
+            problems.append((f"fault {entry}: {error}", error))
     return healed
 
 

@@ -18,7 +18,7 @@ from testbed.experiments.experiment import Context, Experiment, ExperimentResult
 from testbed.experiments.experiment_run import run_on
 from testbed.experiments.kip455_trace import Trace
 from testbed.experiments.reports import open_store_for_runs, write_report
-from testbed.experiments.run_topology import with_heap
+from testbed.experiments.run_topology import short_of_heap, with_heap
 from testbed.faults.active_faults import reconfigure
 from testbed.incidents.actions import InjectFault, MoveTopics, RestartBroker
 from testbed.incidents.cluster_poll import POLL_S, ClusterPoll, quota_poll, uplink_poll
@@ -205,6 +205,8 @@ def _testbed(
             f"testbed {request.on} has the topology {testbed.topology.name}, the incident is about {topology.name}: "
             f"`testbed up {topology.name}`, or leave --on out"
         )
+    if short := short_of_heap(testbed.topology, experiment.replicas({})):
+        progress(short)
     reconfigure(testbed, overlay, defects, progress)
     return testbed
 

@@ -195,7 +195,7 @@ class Campaign:
             if labels:
                 found.append(f"variants {what}: {', '.join(labels)}")
         found += _field_differences((there[label], here[label]) for label in there if label in here)
-        if not found and self.variants != other.variants:
+        if not found and list(there) != list(here):
             found.append(f"the order of the variants: {', '.join(there)} there, {', '.join(here)} here")
         if not found and self.topology_digests != other.topology_digests:
             found.append("the topology of a variant")
@@ -212,7 +212,8 @@ def _field_differences(pairs: Iterable[tuple[Variant, Variant]]) -> list[str]:
     for there, here in pairs:
         for each in fields(Variant):
             before, now = getattr(there, each.name), getattr(here, each.name)
-            if before != now:
+            in_other_order = each.name == "settings" and there.values == here.values
+            if before != now and not in_other_order:
                 text = f"{each.name}: {_only(before, now)} there, {_only(now, before)} here"
                 labels.setdefault(text, []).append(there.label)
     return [f"{text}, of {', '.join(those)}" for text, those in labels.items()]

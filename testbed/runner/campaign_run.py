@@ -64,6 +64,7 @@ def run_campaign(
             _require_same(journal.campaign, asked, command)
             return _go_on(journal, budget_s, progress, stop_early, needless)
     assert asked is not None
+    _require_kafkas(asked)
     with created(asked) as journal:
         most = "" if needless is needs_all else "at most "
         runs = plural(len(asked.slots), "run")
@@ -71,6 +72,15 @@ def run_campaign(
         if note := large_only(asked):
             progress(note)
         return _go_on(journal, budget_s, progress, stop_early, needless)
+
+
+def _require_kafkas(asked: Campaign) -> None:
+    """Raise `UsageError` when the Kafkas of a variant cannot run it, and `SoftwareError` when one is not available.
+
+    A resumed campaign is not checked: its Kafkas may be gone when all of its runs are made.
+    """
+    for each in map(resolve, asked.variants):
+        each.experiment.check_kafka(each.settings, each.topology, None)
 
 
 def _require_same(campaign: Campaign, asked: Campaign | None, command: str) -> None:

@@ -39,8 +39,6 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
 
     def __init__(self, campaign: Campaign, store: Store, progress: Progress) -> None:
         self._resolved: Mapping[str, Resolved] = {each.label: resolve(each) for each in campaign.variants}
-        for each in self._resolved.values():
-            each.experiment.check_kafka(each.settings, each.topology, None)
         self._store = store
         self._progress = progress
         self._evidence = data_dir() / "campaigns" / campaign.id / "evidence"

@@ -195,9 +195,9 @@ def _boot_and_end(container: Container, release: KafkaRelease) -> None:
     `SoftwareError` where the image's Java is the cause, or when the JVM does not end in time.
     """
     deadline = threading.Timer(START_TIMEOUT_S, container.signal, ("SIGKILL",))
+    begun = time.monotonic()  # before the deadline begins: a killed JVM had no less than its time
     deadline.start()
     said: list[str] = []
-    begun = time.monotonic()
     try:
         for line in container.output():
             # The frames of stack traces are omitted: they would hide the reason.

@@ -36,7 +36,7 @@ def suite_testbeds():
         ("kip435", ("two-node-batched",)),
         pytest.param("kip73", (), marks=pytest.mark.nightly),
         pytest.param("kip435", (), marks=pytest.mark.nightly),
-        pytest.param("s3", (), marks=pytest.mark.nightly),
+        pytest.param("s3", (), marks=[pytest.mark.nightly, pytest.mark.store]),
     ],
     ids=["one", "kip73", "kip435", "s3"],
 )

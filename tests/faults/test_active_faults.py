@@ -4,11 +4,12 @@ import itertools
 
 import pytest
 
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import KafkaStuck, TestbedError, UsageError
 from testbed.faults import FaultDidNotFire, Faults, parse_fault
 from testbed.faults.active_faults import Faults as Door
 from testbed.faults.active_faults import collect_faults, heal_leftovers, reconfigure
 from testbed.faults.journal import FaultJournal
+from testbed.wait import WaitTimeout
 from tests.faults.fakes import DEAD, Crash, FakeTestbed, declared
 
 ON_RACKS = [
@@ -146,6 +147,18 @@ def test_a_broker_that_does_not_come_back_is_told_and_tried_again(one, faults):
     one.nodes["b3"].state = "S"
     faults.clear()
     assert faults.list() == ()
+
+
+def test_the_error_of_a_broker_that_is_late_has_its_cause(one, faults):
+    """A run that restarted another broker could not see that only the time was over: Kafka was blamed."""
+    one.nodes["b3"].state = "T"
+    with (
+        pytest.raises(TestbedError, match="not back to what its topology declares") as caught,
+        faults.injected(parse_fault("broker-restart host=b2")),
+    ):
+        pass
+    stuck = caught.value.__cause__
+    assert isinstance(stuck, KafkaStuck) and isinstance(stuck.__cause__, WaitTimeout)
 
 
 def test_healing_waits_for_brokers_only_when_nothing_else_keeps_them_away(one, faults):

@@ -66,6 +66,21 @@ def test_the_heap_follows_from_the_partitions_of_the_incident(monkeypatch):
     assert [{host.jvm.heap_bytes for host in topology.brokers} for topology in made] == [{None}, {heap_bytes(800)}]
 
 
+def test_a_replay_on_a_testbed_with_too_little_heap_says_so(monkeypatch, tmp_path):
+    """Its brokers collected garbage without end, and the command said nothing of it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    text = SMALL.replace("partitions: 4,", "partitions: 500,").replace("partitions: 2,", "partitions: 300,")
+    for incident, words in ((small().broken, []), (loads(text).broken, ["a broker gets up to 800 replicas"])):
+        testbed, said = SimpleNamespace(name="one", topology=incident.topology, close=lambda: None), []
+        monkeypatch.setattr(replay.Testbed, "attach", lambda _name, testbed=testbed: testbed)
+        for name in ("require_whole_change", "reconfigure"):
+            monkeypatch.setattr(replay, name, lambda *_: None)
+        request, experiment = ReplayRequest(incident, on="one"), as_experiment(incident, 0)
+        with ExitStack() as stack:
+            assert replay._testbed(request, experiment, "run-123456", stack, said.append) is testbed
+        assert [line.partition(",")[0] for line in said] == words
+
+
 def test_a_qualification_plays_it():
     scope = QualificationScope(suites=("incidents",), paired=(), upgrades=False)
     variants, groups = plan("4.3.1", ["4.2.1"], scope)

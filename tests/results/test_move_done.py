@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from results.contract.manifest import Done
+from results.contract.manifest import Differences, Done
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
 from results.criteria.judgement import noisy
@@ -128,11 +128,16 @@ def test_cpu_time_that_brokers_used_excuses_nothing(make_run):
     assert undone(make_run(), 50, more=[*busy, *others])[0].verdict == "inconclusive"
 
 
-def not_back(run, more=(), **detail):
-    """The finding of a run that restarted b2 5 s after its begin, and waited for it for 50 s."""
+def restarted_in_vain(run, more=(), **detail):
+    """The finding and the judgement of a run that restarted b2 5 s after its begin, and waited for it for 50 s."""
     leaving = Event(us(5), "broker.leaving", "restart", "b2")
     failed = Event(us(55), "restart.failed", "restart", "b2", {"why": "waited", **detail})
-    return undone(run, 58, more=more, why="the restart of b2 failed: waited", told=(leaving, failed))[0]
+    return undone(run, 58, more=more, why="the restart of b2 failed: waited", told=(leaving, failed))
+
+
+def not_back(run, more=(), **detail):
+    """The finding of such a run."""
+    return restarted_in_vain(run, more, **detail)[0]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +158,34 @@ def test_stolen_time_explains_a_broker_that_is_late_after_its_restart_and_none_t
     assert found.verdict == verdict
     if verdict == "inconclusive":
         assert f"{55 - until:.1f} of 50.0 s are left; the restart of b2 failed: waited" in found.why
+
+
+@pytest.mark.parametrize(
+    ("until", "late", "verdict"), [(55, True, "inconclusive"), (37, True, "fail"), (55, False, "fail")]
+)
+def test_stolen_time_explains_that_a_broker_that_is_late_takes_no_setting_back(make_run, until, late, verdict):
+    """The run failed by the throttle of a broker that a slow machine had not started yet."""
+    run = make_run()
+    facts = replace(run.manifest.facts, restored=Differences(False, ("broker 2 does not answer",)))
+    run = replace(run, manifest=replace(run.manifest, facts=facts))
+    _found, judgement = restarted_in_vain(run, robbed(until, since=5), late=late)
+    (found,) = named(judgement, "config-restored")
+    assert found.verdict == verdict
+
+
+def test_a_late_broker_that_came_back_after_a_repeated_request_explains_no_later_failure(make_run):
+    """The first wait decided: a process that ended later was explained by a slow machine."""
+    events = [
+        Event(us(5), "broker.leaving", "upgrade", "b2"),
+        Event(us(30), "upgrade.failed", "upgrade", "b2", {"why": "waited", "late": True}),
+        Event(us(35), "broker.back", "upgrade", "b2"),
+    ]
+    ended = [
+        Event(us(40), "broker.leaving", "upgrade", "b1"),
+        Event(us(45), "upgrade.failed", "upgrade", "b1", {"why": "it ended", "late": False}),
+    ]
+    for told in (events, [*events, *ended]):
+        assert undone(make_run(), 58, more=robbed(55), why="failed", told=told)[0].verdict == "fail"
 
 
 def test_what_tasks_wait_for_while_a_broker_is_out_is_not_judged_and_explains_nothing(make_run):

@@ -3,13 +3,14 @@
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from results.contract.document import decode, encode
 from results.contract.logs import HostLog
 from results.contract.manifest import Done
 from results.contract.move import BatchingPolls, Limits
-from results.contract.schema import events_table
+from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
 from results.criteria.catalogue.in_sync_unbounded import judge_in_sync
 from results.criteria.catalogue.last_step import judge_last_step
@@ -133,6 +134,25 @@ def test_a_broker_that_somebody_ended_explains_the_end_of_a_move_that_is_not_don
     astray = replace(FINE, astray=("t-0: [1], not [2]",))
     found = judged(two_node(), events=HALF_WAY, logs=ended, done=done, batching=astray)
     assert (found["last-step"], found["steps-as-planned"]) == verdicts
+
+
+@pytest.mark.parametrize(("late", "verdict"), [(True, "inconclusive"), (False, "fail")])
+def test_a_broker_that_a_slow_machine_does_not_start_in_time_explains_a_missing_last_step(late, verdict):
+    """Such a run of the scenario `bounce` failed, and its `move-done` was inconclusive."""
+    run = simulate(two_node())
+    astray = replace(FINE, astray=("t-0: [1], not [2]",))
+    facts = replace(run.manifest.facts, batching=astray, done=Done(False, "the restart of b2 failed: waited"))
+    manifest = replace(run.manifest, parameters={**run.manifest.parameters, "mode": "batched"}, facts=facts)
+    leaving = Event(us(5), "broker.leaving", "restart", "b2")
+    failed = Event(us(50), "restart.failed", "restart", "b2", {"why": "waited", "late": late})
+    events = run.events.filter(pc.not_equal(run.events["kind"], "move.done"))
+    events = pa.concat_tables([events, events_table([leaving, failed])])
+    others = run.samples.filter(pc.invert(pc.is_in(run.samples["metric"], pa.array(["cpu.busy", "cpu.steal"]))))
+    load = [Sample(us(t), "machine", "cpu.busy", 0.4) for t in range(-5, 60)]
+    load += [Sample(us(t), "machine", "cpu.steal", 0.3 if 5 < t <= 50 else 0.0) for t in range(-5, 60)]
+    judgement = judge(manifest, pa.concat_tables([others, samples_table(load)]), events)
+    found = {each.name: each.verdict for each in judgement.criteria}
+    assert (found["last-step"], found["move-done"]) == (verdict, verdict)
 
 
 def test_under_load_the_windows_are_judged_and_the_nics_are_not_compared_with_logs():

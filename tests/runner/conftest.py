@@ -39,6 +39,7 @@ class Doors:
 @pytest.fixture
 def doors(monkeypatch):
     found = Doors()
+    monkeypatch.setattr(module, "_require_kafkas", lambda _asked: None)  # a Kafka is fetched for it
     monkeypatch.setattr(module, "TestbedExecutor", found.slots)
     monkeypatch.setattr(module, "_confirm", found.confirm)
     limits = module.CampaignLimits

@@ -11,13 +11,15 @@ from results.contract.canaries import canaries
 from results.contract.schema import Sample
 from results.contract.store import Store
 from results.criteria import judge
-from testbed.errors import KafkaStuck, TestbedError
+from testbed.errors import KafkaStuck, SoftwareError, TestbedError
 from testbed.paths import data_dir
 from testbed.provision.containers import EngineGone
 from testbed.runner import executor as module
+from testbed.runner.campaign_run import run_campaign
 from testbed.runner.executor import TestbedExecutor, measured
-from testbed.runner.journal import RunBegun, RunDone
+from testbed.runner.journal import RunBegun, RunDone, known
 from testbed.runner.time_limit import STACKS, TimeLimitError
+from testbed.runner.variant import UPGRADE, Variant
 from testbed.wait import WaitTimeout
 from tests.results.synthetic import synthetic_run
 from tests.results.test_unfit import machine
@@ -242,3 +244,13 @@ def test_a_run_that_only_what_explains_it_leaves_open_is_sound():
         criteria = (good, replace(good, name=name, verdict="inconclusive"))
         assert measured(0, run.manifest, replace(judgement, criteria=criteria)).sound is sound
     assert not measured(0, run.manifest, judgement).sound
+
+
+def test_only_a_new_campaign_needs_its_kafkas_before_its_first_run(tmp_path):
+    """`--resume` of a campaign whose runs were all made failed when the cache had been emptied."""
+    upgrade = Variant("A", UPGRADE, settings=("to=4.4.0+0123456789ab",))
+    asked = replace(campaign("A", store=str(tmp_path)), variants=(upgrade,))
+    TestbedExecutor(asked, Store.open(tmp_path), print)
+    with pytest.raises(SoftwareError, match=r"4\.4\.0\+0123456789ab is not in the cache"):
+        run_campaign(asked, None, asked.command, None, print)
+    assert known() == []

@@ -195,6 +195,8 @@ def test_what_sets_two_campaigns_apart_is_said_in_short_lines():
     assert replace(there, variants=set_there).differences(replace(there, variants=set_here)) == [
         "settings: partitions=10 there, partitions=20 here, of A, B"
     ]
+    turned = tuple(replace(each, settings=each.settings[::-1]) for each in set_there)
+    assert replace(there, variants=set_there).differences(replace(there, variants=turned)) == []
     assert there.differences(campaign("AC")) == ["variants only there: B", "variants only here: C"]
     assert there.differences(replace(there, topology_digests=("0", "1"))) == ["the topology of a variant"]
     built = replace(there, builds={"/src/rsm": "d1"})

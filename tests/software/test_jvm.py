@@ -86,6 +86,22 @@ def test_a_kafka_that_starts_late_may_be_the_machines_fault(monkeypatch: pytest.
     assert isinstance(caught.value.__cause__, WaitTimeout)
 
 
+def test_the_time_of_a_start_is_counted_from_before_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slow machine that starts the deadline late is the one that the time is about."""
+    now = [0.0]
+
+    def begin() -> None:
+        now[0] += jvm.START_TIMEOUT_S
+
+    deadline = SimpleNamespace(start=begin, cancel=lambda: None)
+    monkeypatch.setattr(jvm, "threading", SimpleNamespace(Timer=lambda *_asked: deadline))
+    monkeypatch.setattr(jvm, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    container = SimpleNamespace(output=lambda: iter(["INFO loading"]), signal=lambda _name: None)
+    with pytest.raises(KafkaStuck) as caught:
+        _boot_and_end(container, RELEASE)
+    assert isinstance(caught.value.__cause__, WaitTimeout)
+
+
 @pytest.mark.parametrize(
     ("cause", "told"),
     [(TimeoutError("timed out"), "did not write its class-data archive within 60 s: end other work"), (None, "gone")],

@@ -4,6 +4,7 @@ from results.contract.move import BatchingPolls
 from results.contract.verdict import Finding
 from results.criteria.batching import batching_finding, none_wrong
 from results.criteria.catalogue.move_done import CRITERION as MOVE_DONE
+from results.criteria.catalogue.move_done import spared_of_late
 from results.criteria.criterion import FACTS, Criterion, has_batches
 from results.criteria.run_view import RunView
 
@@ -27,6 +28,7 @@ CRITERION = Criterion(
     title="The last step is the target",
     section=FACTS,
     judge=lambda run: judge_last_step(run.manifest.facts.batching),
+    spared=lambda run: spared_of_late(run, judge_last_step(run.manifest.facts.batching)),
     needs=has_batches,
     by_name=False,
     rests_on_preconditions=True,

@@ -7,7 +7,7 @@ A move that is not done in its time may be late or wrong. A slow machine explain
 the wait. It does not explain a state that has not changed any more for longer than a healthy cluster needs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,7 +33,7 @@ from results.criteria.run_view import RunView
 from results.criteria.sample_series import Micros, at_instants
 
 SHOWN = 3
-LEAVING, FAILED = "broker.leaving", ("restart.failed", "upgrade.failed")
+LEAVING, BACK, FAILED = "broker.leaving", "broker.back", ("restart.failed", "upgrade.failed")
 SLACK = 3
 """The runner waits for more than three times what a healthy move takes: three times the throttle's time and a minute,
 or five times log size ÷ NIC and 90 s. So a move had its time where the machine was fit for a third of the wait.
@@ -57,6 +57,11 @@ class VainWait:
     listed: bool
     going_on: bool
 
+    @property
+    def too_short(self) -> str:
+        """Return how little of it the machine was fit, where less than a third is left; empty where it had its time."""
+        return f"{self.fit_s:.1f} of {self.seconds:.1f} s are left" if self.fit_s * SLACK < self.seconds else ""
+
 
 def vain_wait(run: RunView) -> VainWait | None:
     """Return the wait for a move that was not done in its time; None where the move ended otherwise.
@@ -66,9 +71,8 @@ def vain_wait(run: RunView) -> VainWait | None:
     done, begun_us = run.manifest.facts.done, run.measures.started_us
     if done is None or done.ok:
         return None
-    if (late := _late_return(run)) is not None:
-        seconds = (late[1] - late[0]) / US
-        return VainWait(seconds, seconds - run.unfit.seconds(*late), listed=True, going_on=True)
+    if (late := late_wait(run)) is not None:
+        return late
     if done.waited_s is None or begun_us is None:
         return None
     ended_us = begun_us + round(done.waited_s * US)
@@ -85,15 +89,40 @@ def vain_wait(run: RunView) -> VainWait | None:
     return VainWait(seconds, fit_s, listed, going_on=rest_s <= _longest_rest_s(run))
 
 
+def late_wait(run: RunView) -> VainWait | None:
+    """Return the runner's wait for a broker that it had stopped and that was not back in time; None without one."""
+    done, late = run.manifest.facts.done, _late_return(run)
+    if done is None or done.ok or late is None:
+        return None
+    seconds = (late[1] - late[0]) / US
+    return VainWait(seconds, seconds - run.unfit.seconds(*late), listed=True, going_on=True)
+
+
+def spared_of_late(run: RunView, found: Iterable[Finding]) -> list[Finding]:
+    """Return findings that fail where a restarted broker is not back, as if the unfit time had not passed.
+
+    They are left open when that broker had less than a third of the runner's wait on a fit machine.
+    """
+    wait = late_wait(run)
+    why = "" if wait is None else wait.too_short
+    return [replace(each, verdict="inconclusive", why=why) if why else each for each in found]
+
+
 def _late_return(run: RunView) -> tuple[int, int] | None:
-    """Return from when until when the runner waited for a broker that it had stopped; None unless it was late."""
+    """Return from when until when the runner waited for a broker that it had stopped; None unless it was late.
+
+    The last wait counts: after a request without an answer the runner repeats it, and the broker may come back.
+    """
     left: dict[str | None, int] = {}
-    for event in run.series.events_of((LEAVING, *FAILED)):
+    found: tuple[int, int] | None = None
+    for event in run.series.events_of((LEAVING, BACK, *FAILED)):
         if event.kind == LEAVING:
             left[event.host] = event.us
+        elif event.kind == BACK:
+            found = None
         elif event.host in left:
-            return (left[event.host], event.us) if event.detail.get("late") is True else None
-    return None
+            found = (left[event.host], event.us) if event.detail.get("late") is True else None
+    return found
 
 
 def _copied(run: RunView) -> Iterator[Micros]:
@@ -159,9 +188,9 @@ def _judge(run: RunView) -> Finding:
 def _spared(run: RunView) -> list[Finding]:
     """Return the finding, left open where the move went on and the machine was unfit for most of its time."""
     found, wait = _judge(run), vain_wait(run)
-    if wait is None or not wait.going_on or wait.fit_s * SLACK >= wait.seconds:
+    if wait is None or not wait.going_on or not wait.too_short:
         return [found]
-    return [replace(found, verdict="inconclusive", why=f"{wait.fit_s:.1f} of {wait.seconds:.1f} s are left")]
+    return [replace(found, verdict="inconclusive", why=wait.too_short)]
 
 
 CRITERION = Criterion(
