@@ -261,7 +261,8 @@ def test_the_pages_have_examples():
 
 def test_the_complete_files_of_extending_are_those_of_the_code():
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    for path in ("results/criteria/catalogue/leaders_as_planned.py", "testbed/experiments/catalogue/kip73_fetch_size.py"):
+    criterion, experiment = "leaders_as_planned", "kip73_fetch_size"
+    for path in (f"results/criteria/catalogue/{criterion}.py", f"testbed/experiments/catalogue/{experiment}.py"):
         assert f"```python\n{(ROOT / path).read_text(encoding='utf-8')}```" in page, (
             f"copy {path} into docs/extending.md"
         )
