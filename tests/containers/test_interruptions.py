@@ -28,16 +28,17 @@ def test_a_command_whose_connection_is_cut_is_an_error_and_the_next_connects_aga
     other = Testbed.attach(three.name)
     assert isinstance(three.hosts["b2"], SshHost)
     failed = []
+    seconds = 30 + check  # the sleep of the other case outlives its connection
 
     def command():
         try:
-            failed.append(other.hosts["b2"].run("sleep 30; echo done", check=check))
+            failed.append(other.hosts["b2"].run(f"sleep {seconds}; echo done", check=check))
         except TestbedError as error:
             failed.append(error)
 
     running = threading.Thread(target=command)
     running.start()
-    three.hosts["b2"].run("until pgrep -x sleep > /dev/null; do :; done")
+    three.hosts["b2"].run(f"until pgrep -xf 'sleep {seconds}' > /dev/null; do :; done")
     begun = time.monotonic()
     with pytest.raises(TestbedError, match="connection was lost"):
         _cut(three, "b2")
@@ -45,7 +46,7 @@ def test_a_command_whose_connection_is_cut_is_an_error_and_the_next_connects_aga
     assert time.monotonic() - begun < 10
     (error,) = failed
     assert isinstance(error, TestbedError), error
-    assert "b2: the SSH connection was lost during `sleep 30" in str(error)
+    assert f"b2: the SSH connection was lost during `sleep {seconds}" in str(error)
     assert other.hosts["b2"].run("echo again").stdout == "again\n"
     other.close()
 
