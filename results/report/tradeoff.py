@@ -48,6 +48,11 @@ class TradeoffMark:
     title: str
     text: "LabelPlace"
 
+    @property
+    def far(self) -> bool:
+        """Return whether a line has to lead from the mark to its label."""
+        return abs(self.text.y - self.y) > 2 * LINE
+
 
 @dataclass(frozen=True, slots=True)
 class LabelPlace:

@@ -66,6 +66,17 @@ def test_labels_of_marks_that_are_close_do_not_cover_each_other():
     assert found[3].x < 940.0
 
 
+def test_a_line_leads_from_a_mark_to_a_label_that_is_far_from_it():
+    """Of thirteen combinations of R × P most marks are at one place, and their labels stood anywhere."""
+    near = [replace(THREE[0], label=f"R={n}") for n in range(6)]
+    page = replace(PAGE, combinations=(*near, *THREE))
+    (drawn,) = tradeoffs(page)
+    far = [mark for mark in drawn.marks if mark.far]
+    assert 0 < len(far) < len(drawn.marks)
+    assert render_sweep(page).count('class="lead"') == len(far)
+    assert 'class="lead"' not in render_sweep(PAGE)
+
+
 def test_labels_of_very_many_marks_at_one_place_stay_in_the_picture():
     """They once went on downwards without an end, across the axis and out of sight."""
     for height in (14.0, 150.0, 288.0):
