@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from results.contract.jvm import jvm_in_words
 from results.contract.manifest import Manifest, Move
 from results.contract.texts import counted, plural
 from results.contract.verdict import Finding, Verdict, overall
@@ -269,18 +270,13 @@ def log_rows(manifest: Manifest) -> list[tuple[str, ...]]:
     ]
 
 
-OWN_HEAP, OWN_COLLECTOR = "256MiB to 512MiB", "serial"
-"""Of a JVM for which the topology declares none (`testbed.topology.jvm`)."""
-
-
 def jvms(manifest: Manifest) -> list[tuple[str, str]]:
     """Return each JVM of Kafka in words, heap, garbage collector and flags, after the hosts that have it."""
     alike: dict[str, list[str]] = {}
     for name, host in manifest.topology.document.get("hosts", {}).items():
         if (kafka := host.get("kafka")) is not None:
             jvm = kafka.get("jvm") or {}
-            parts = [f"heap {jvm.get('heap', OWN_HEAP)}", f"gc {jvm.get('gc', OWN_COLLECTOR)}", *jvm.get("flags", [])]
-            alike.setdefault(", ".join(parts), []).append(name)
+            alike.setdefault(jvm_in_words(jvm.get("heap"), jvm.get("gc"), jvm.get("flags", ())), []).append(name)
     return [(", ".join(names), words) for words, names in alike.items()]
 
 

@@ -4,14 +4,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from results.contract.jvm import jvm_in_words
 from testbed.suggestions import choices, show
 from testbed.units import UnitError, format_size, parse_size
 
 COLLECTORS = ("serial", "parallel", "g1", "zgc")
 MIN_HEAP_BYTES, MAX_HEAP_BYTES = 128 << 20, 1 << 40
 """Kafka's own scripts use 1 GiB. With less than 128 MiB a broker does not start."""
-OWN_HEAP, OWN_COLLECTOR = "256MiB to 512MiB", "serial"
-"""What `testbed.software.jvm` starts a JVM with."""
 HEAP_WORDS = r"-Xm[sx][0-9]+[kKmMgGtT]?( -Xm[sx][0-9]+[kKmMgGtT]?)?"
 _HEAP_WORD = re.compile(r"-X(ms|mx)([0-9]{1,18})([kKmMgGtT]?)")
 _HEAP_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -41,8 +40,7 @@ class Jvm:
     @property
     def in_force(self) -> str:
         """Return heap, garbage collector and flags as text, with the testbed's own values where nothing is declared."""
-        heap = OWN_HEAP if self.heap_bytes is None else format_size(self.heap_bytes)
-        return ", ".join([f"heap {heap}", f"gc {self.gc or OWN_COLLECTOR}", *self.flags])
+        return jvm_in_words(None if self.heap_bytes is None else format_size(self.heap_bytes), self.gc, self.flags)
 
 
 OWN = Jvm()
