@@ -16,7 +16,7 @@ from testbed.errors import TestbedError
 from testbed.network.apply import Place
 from testbed.network.overlay import fabric_place
 from testbed.network.overlay import in_words as place_in_words
-from testbed.owner import Owner
+from testbed.owner import Owner, is_dead
 from testbed.provision.containers import ContainerExit, Engine
 from testbed.provision.fleet import engine_of_state
 from testbed.provision.inventory.remains import machines_not_whole
@@ -56,7 +56,7 @@ def why_not_whole(engine: Engine, state: TestbedState) -> str:
         return str(error)  # a machine that does not answer has no hosts for the testbed
     running = {each.host for each in found if each.running}
     fabrics = ("", *map(fabric_place, state.machine_keys))
-    changing = {host for host, owner in state.changing.items() if (by := Owner.parse(owner)) and by.alive()}
+    changing = {host for host, owner in state.changing.items() if not is_dead(owner)}
     declared = (*fabrics, *map(str, state.topology["hosts"]))
     missing = [host for host in declared if host not in running and host not in changing]
     if not missing:

@@ -18,7 +18,7 @@ from testbed.network.addresses import AddressPlan, free_slot
 from testbed.network.apply import devices_with_alias, machine_networks
 from testbed.network.fabric import driver_device
 from testbed.network.overlay import HERE
-from testbed.owner import Owner
+from testbed.owner import Owner, is_dead
 from testbed.paths import state_dir, throttle_journals
 from testbed.provision import state as states
 from testbed.provision.containers import (
@@ -138,7 +138,7 @@ def garbage(engine: Engine) -> dict[str, str]:
         owners = {labels.get(OWNER, "") for labels in labelled.get(name, [])}
         if state is not None:
             owners.add(state.owner)
-        if any(owner.alive() for owner in map(Owner.parse, owners) if owner is not None):
+        if not all(map(is_dead, owners)):
             continue
         if state is None:
             found[name] = "the command that was making it is dead"
