@@ -24,6 +24,14 @@ WAIT_S = 0.5
 """Kafka's own `replica.fetch.wait.max.ms`: how long a fetch that finds nothing may wait at the leader."""
 
 
+def carried_within(bound: float, seconds: float, payload: float | None) -> float | None:
+    """Return the bytes that a NIC carries in a time where these are within a bound; None where they may be more.
+
+    `payload` is its measured rate, in bytes per second; of a NIC without one they may be more.
+    """
+    return None if payload is None or payload * seconds > bound else payload * seconds
+
+
 @dataclass(frozen=True, slots=True)
 class PhaseDirection:
     """One host and direction in one phase; the phase's `number` is 0 where it is the only one."""
@@ -93,10 +101,10 @@ class PhaseDirection:
 
         Return an empty text where the NIC carries more, or was not measured: `nic-measured` does not hold then.
         """
-        payload = carries.get((self.rates.host, self.rates.direction))
-        if payload is None or payload * seconds > bound:
+        most = carried_within(bound, seconds, carries.get((self.rates.host, self.rates.direction)))
+        if most is None:
             return ""
-        return f"the NIC carries {size(payload * seconds)} in {seconds:.1f} s: {NEVER_ABOVE}"
+        return f"the NIC carries {size(most)} in {seconds:.1f} s: {NEVER_ABOVE}"
 
 
 def phase_directions(measures: MoveMeasures) -> Iterator[PhaseDirection]:

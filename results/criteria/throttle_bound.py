@@ -14,7 +14,7 @@ from pydantic import Field
 
 from results.contract.network import payload_rates
 from results.contract.verdict import Direction, Finding
-from results.criteria.phase_directions import NEVER_ABOVE
+from results.criteria.phase_directions import NEVER_ABOVE, carried_within
 from results.criteria.quantities import QUOTA_WINDOW_S, US, size
 from results.criteria.replay_events import EARLY_S, PartitionTrace, disturbances, traces
 from results.criteria.replayed_run import ReplayedRun
@@ -175,7 +175,7 @@ class ThrottleBound(TimelineExpectation):
                 bound = self._bound(side, quota)
                 when = f"{run.seconds(begin_us):+.1f} s to {run.seconds(end_us):+.1f} s"
                 words = f"{host} {word} {size(bytes_)} from {when}, bound {size(bound)}"
-                yield bytes_ / bound, words, carried is not None and carried * QUOTA_WINDOW_S <= bound
+                yield bytes_ / bound, words, carried_within(bound, QUOTA_WINDOW_S, carried) is not None
 
     def _bound(self, side: Side, quota: int) -> float:
         """Return the most bytes of any 11 s at a rate (bytes/s)."""

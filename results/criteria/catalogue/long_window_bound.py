@@ -28,10 +28,9 @@ def judge_phases(measures: MoveMeasures, move: Move, carries: PayloadRates, *, l
     With `late` the last reading may have been made after its instant, though before the next one's: the phase is held
     against what a time may have that is longer by the longest gap.
     """
-    ends = informative_directions(measures, move)
-    shown = {end.place for end in ends if end.rates.all is not None and not _never(end, move, carries)}
-    judged = [end for end in ends if end.place not in shown or not _never(end, move, carries)]
-    return [_mean(end, move, carries, late) for end in judged] or [
+    ends = [(end, _never(end, move, carries)) for end in informative_directions(measures, move)]
+    shown = {end.place for end, never in ends if end.rates.all is not None and not never}
+    return [_mean(end, move, carries, late) for end, never in ends if not never or end.place not in shown] or [
         missing_data("long-window-bound", "the mean within the bound of a long time", measures, ("log.bytes",))
     ]
 
